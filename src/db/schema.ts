@@ -1,0 +1,557 @@
+// The tables, written once over a kit of columns and evaluated once per dialect (schema-kit.ts). Read this file first.
+// Constraints live here and in the migrations; drift.test.ts holds schema and databases against each other.
+import { sql } from "drizzle-orm";
+import type { Kit } from "./schema-kit.ts";
+
+export type Tables = ReturnType<typeof defineTables>;
+export type AgentRow = Tables["agents"]["$inferSelect"];
+export type MessageRow = Tables["messages"]["$inferSelect"];
+export type LeaseRow = Tables["leases"]["$inferSelect"];
+export type LeaseWaiterRow = Tables["leaseWaiters"]["$inferSelect"];
+export type SyncRunRow = Tables["syncRuns"]["$inferSelect"];
+export type SyncEventRow = Tables["syncEvents"]["$inferSelect"];
+export type SyncConflictRow = Tables["syncConflicts"]["$inferSelect"];
+export type RuntimeRow = Tables["runtimePresence"]["$inferSelect"];
+export type CommandRow = Tables["runtimeCommands"]["$inferSelect"];
+export type ApprovalRow = Tables["approvals"]["$inferSelect"];
+export type AlertRow = Tables["alerts"]["$inferSelect"];
+export type EventRow = Tables["events"]["$inferSelect"];
+export type TokenRow = Tables["tokens"]["$inferSelect"];
+export type SessionRow = Tables["sessions"]["$inferSelect"];
+export type WorkflowRunRow = Tables["workflowRuns"]["$inferSelect"];
+export type JournalRow = Tables["workflowJournal"]["$inferSelect"];
+export type ContextItemRow = Tables["contextItems"]["$inferSelect"];
+export type WebhookRow = Tables["webhooksOut"]["$inferSelect"];
+export type DeliveryRow = Tables["webhookDeliveries"]["$inferSelect"];
+
+/** Topics of the event log; the dashboard's signals carry the same words. */
+export type Topic =
+  | "agents"
+  | "messages"
+  | "leases"
+  | "sync"
+  | "runtimes"
+  | "approvals"
+  | "workflows"
+  | "journal"
+  | "context"
+  | "webhooks"
+  | "alerts"
+  | "settings";
+
+const OPEN = sql`status in ('queued', 'delivered')`;
+
+export const defineTables = ({ table, text, integer, json, index, uniqueIndex, primaryKey, check }: Kit) => ({
+  // --- agents ---------------------------------------------------------------------------------------------------------------------------------
+  agents: table(
+    "agents",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      name: text().notNull(),
+      nameFolded: text().notNull(), // lower case by JavaScript, so both engines agree on what "the same name" is
+      purpose: text().notNull(),
+      model: text(),
+      host: text(),
+      keyHash: text().notNull(),
+      online: integer().notNull(),
+      registeredAt: integer().notNull(),
+      connectedAt: integer().notNull(),
+      lastSeenAt: integer().notNull(),
+    },
+    (t) => [
+      uniqueIndex("agents_name").on(t.project, t.nameFolded),
+      index("agents_online").on(t.lastSeenAt).where(sql`online = 1`),
+      check("agents_online_flag", sql`online in (0, 1)`),
+    ],
+  ),
+
+  // --- messages -------------------------------------------------------------------------------------------------------------------------------
+  messages: table(
+    "messages",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      senderId: text().notNull(), // an agent, `operator:<token or session>` or `workflow:<run>`
+      senderName: text().notNull(),
+      recipientId: text().notNull(),
+      recipientName: text().notNull(),
+      recipientSeq: integer().notNull(),
+      status: text().$type<"queued" | "delivered" | "replied" | "cancelled" | "expired">().notNull(),
+      delivery: text().$type<"steer" | "followUp" | "nextTurn">().notNull(),
+      hops: integer().notNull(),
+      maxHops: integer().notNull(),
+      content: text().notNull(),
+      contentHash: text().notNull(),
+      requestHash: text().notNull(), // what "the same request" means for an idempotency key
+      idempotencyKey: text(),
+      correlationId: text(),
+      replyTo: text(),
+      workflowRunId: text(),
+      workflowContext: json<Record<string, unknown>>(),
+      createdAt: integer().notNull(),
+      expiresAt: integer().notNull(),
+      pushedAt: integer(), // first written to a live stream
+      deliveredAt: integer(), // acknowledged
+      turnStartedAt: integer(),
+      repliedAt: integer(),
+      cancelledAt: integer(),
+      endedAt: integer(), // when it became terminal: what retention counts from
+      replyContent: text(),
+      replyHash: text(),
+      error: text(),
+    },
+    (t) => [
+      uniqueIndex("messages_recipient_seq").on(t.recipientId, t.recipientSeq),
+      uniqueIndex("messages_idempotency").on(t.senderId, t.idempotencyKey).where(sql`idempotency_key is not null`),
+      index("messages_open").on(t.recipientId, t.recipientSeq).where(OPEN),
+      index("messages_due").on(t.expiresAt).where(OPEN),
+      index("messages_project_open").on(t.project, t.id).where(OPEN),
+      index("messages_project").on(t.project, t.id),
+      index("messages_sent").on(t.senderId, t.id),
+      index("messages_correlation").on(t.project, t.correlationId, t.id).where(sql`correlation_id is not null`),
+      index("messages_ended").on(t.endedAt).where(sql`ended_at is not null`),
+      check("messages_status", sql`status in ('queued', 'delivered', 'replied', 'cancelled', 'expired')`),
+      check("messages_replied", sql`(status = 'replied') = (replied_at is not null)`),
+      check("messages_ended_state", sql`(status in ('queued', 'delivered')) = (ended_at is null)`),
+    ],
+  ),
+
+  recipientCounters: table("recipient_counters", { recipientId: text().primaryKey(), lastSeq: integer().notNull() }),
+
+  // --- leases ---------------------------------------------------------------------------------------------------------------------------------
+  // One row per resource for ever: a free lease keeps its row, hence its fence. Free = holder_id is null.
+  leases: table(
+    "leases",
+    {
+      resource: text().primaryKey(),
+      project: text().notNull(),
+      name: text().notNull(),
+      fence: integer().notNull(),
+      holderId: text(),
+      holderName: text(),
+      ttlMs: integer().notNull(),
+      acquiredAt: integer().notNull(),
+      renewedAt: integer().notNull(),
+      expiresAt: integer().notNull(),
+      freedAt: integer(),
+      lastWaiter: integer().notNull(), // ticket counter of lease_waiters
+    },
+    (t) => [
+      index("leases_project").on(t.project, t.name),
+      index("leases_held").on(t.expiresAt).where(sql`holder_id is not null`),
+      check("leases_fence", sql`fence >= 1`),
+      check("leases_free", sql`(holder_id is null) = (freed_at is not null)`),
+    ],
+  ),
+
+  leaseWaiters: table(
+    "lease_waiters",
+    {
+      resource: text().notNull(),
+      ticket: integer().notNull(),
+      agentId: text().notNull(),
+      agentName: text().notNull(),
+      ttlMs: integer().notNull(),
+      askedAt: integer().notNull(),
+      deadlineAt: integer().notNull(), // a waiter past its deadline is never granted
+    },
+    (t) => [primaryKey({ columns: [t.resource, t.ticket] }), index("lease_waiters_deadline").on(t.deadlineAt)],
+  ),
+
+  // --- Runtime sync ---------------------------------------------------------------------------------------------------------------------------
+  syncProjects: table("sync_projects", { projectId: text().primaryKey(), project: text().notNull(), claimedAt: integer().notNull() }),
+
+  syncRuns: table(
+    "sync_runs",
+    {
+      projectId: text().notNull(),
+      runId: text().notNull(),
+      project: text().notNull(), // the hub project that owns projectId
+      homeRuntimeId: text().notNull(),
+      cursor: integer().notNull(), // length of the gapless prefix
+      held: integer().notNull(), // events stored beyond it, waiting for the gap to fill
+      heldBytes: integer().notNull(),
+      firstReceivedAt: integer().notNull(),
+      lastReceivedAt: integer().notNull(),
+      // Folded from the gapless prefix, one event at a time.
+      workflowId: text(),
+      displayTitle: text(),
+      status: text(),
+      stepId: text(),
+      startedAt: integer(),
+      updatedAt: integer(), // occurredAt of the newest folded event
+      endedAt: integer(),
+      projection: json<Record<string, unknown>>().notNull(), // steps, attempts, usage, blockers
+    },
+    (t) => [
+      primaryKey({ columns: [t.projectId, t.runId] }),
+      index("sync_runs_project").on(t.project, t.lastReceivedAt, t.runId),
+      index("sync_runs_runtime").on(t.homeRuntimeId, t.lastReceivedAt),
+      index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt),
+      check("sync_runs_held", sql`held >= 0`),
+    ],
+  ),
+
+  syncEvents: table(
+    "sync_events",
+    {
+      projectId: text().notNull(),
+      runId: text().notNull(),
+      sequence: integer().notNull(),
+      hash: text().notNull(),
+      receivedAt: integer().notNull(),
+      record: text().notNull(), // the canonical bytes the hash was taken of
+    },
+    (t) => [primaryKey({ columns: [t.projectId, t.runId, t.sequence] })],
+  ),
+
+  syncConflicts: table(
+    "sync_conflicts",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(), // the hub project of the request that was refused
+      projectId: text().notNull(),
+      runId: text().notNull(),
+      sequence: integer().notNull(),
+      code: text().notNull(),
+      runtimeId: text().notNull(),
+      existingHash: text(),
+      hash: text().notNull(),
+      record: text().notNull(), // the refused payload, so that an operator can compare both
+      firstAt: integer().notNull(),
+      lastAt: integer().notNull(),
+      count: integer().notNull(),
+      acknowledgedAt: integer(),
+      acknowledgedBy: text(),
+      reason: text(),
+    },
+    (t) => [
+      uniqueIndex("sync_conflicts_key").on(t.projectId, t.runId, t.sequence, t.hash, t.code, t.project),
+      index("sync_conflicts_project").on(t.project, t.id),
+      index("sync_conflicts_open").on(t.project, t.id).where(sql`acknowledged_at is null`),
+    ],
+  ),
+
+  runtimePresence: table(
+    "runtime_presence",
+    {
+      project: text().notNull(),
+      runtimeId: text().notNull(),
+      host: text(),
+      version: text(),
+      registeredAt: integer().notNull(),
+      heartbeatAt: integer().notNull(),
+      report: json<Record<string, unknown>>(), // what the Runtime says of itself: outbox counts, last error, projects, slots
+    },
+    (t) => [primaryKey({ columns: [t.project, t.runtimeId] })],
+  ),
+
+  runtimeCounters: table(
+    "runtime_counters",
+    {
+      project: text().notNull(),
+      runtimeId: text().notNull(),
+      lastSeq: integer().notNull(),
+    },
+    (t) => [primaryKey({ columns: [t.project, t.runtimeId] })],
+  ),
+
+  runtimeCommands: table(
+    "runtime_commands",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      runtimeId: text().notNull(),
+      seq: integer().notNull(),
+      kind: text().notNull(),
+      projectId: text(),
+      runId: text(),
+      payload: json<Record<string, unknown>>().notNull(),
+      idempotencyKey: text(),
+      actor: text().notNull(),
+      state: text().$type<"sent" | "received" | "applied" | "refused" | "expired">().notNull(),
+      result: json<Record<string, unknown>>(),
+      createdAt: integer().notNull(),
+      receivedAt: integer(),
+      finishedAt: integer(),
+      expiresAt: integer().notNull(),
+    },
+    (t) => [
+      uniqueIndex("runtime_commands_seq").on(t.project, t.runtimeId, t.seq),
+      uniqueIndex("runtime_commands_key").on(t.project, t.actor, t.idempotencyKey).where(sql`idempotency_key is not null`),
+      index("runtime_commands_open").on(t.project, t.runtimeId, t.seq).where(sql`finished_at is null`),
+      index("runtime_commands_due").on(t.expiresAt).where(sql`finished_at is null`),
+      index("runtime_commands_run").on(t.projectId, t.runId, t.seq),
+      check("runtime_commands_state", sql`state in ('sent', 'received', 'applied', 'refused', 'expired')`),
+      check("runtime_commands_finished", sql`(state in ('applied', 'refused', 'expired')) = (finished_at is not null)`),
+    ],
+  ),
+
+  approvals: table(
+    "approvals",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      projectId: text().notNull(),
+      runId: text().notNull(),
+      runtimeId: text().notNull(),
+      stepId: text().notNull(),
+      attempt: integer().notNull(),
+      title: text().notNull(),
+      content: text().notNull(), // what exactly is approved, as the Runtime showed it (redacted)
+      contentHash: text().notNull(),
+      status: text().$type<"pending" | "approved" | "rejected" | "cancelled">().notNull(),
+      requestedAt: integer().notNull(),
+      decidedAt: integer(),
+      decidedBy: text(),
+      reason: text(),
+      commandId: text(), // carries the decision to the Runtime; its state is the receipt
+      updatedAt: integer().notNull(),
+    },
+    (t) => [
+      index("approvals_project").on(t.project, t.id),
+      index("approvals_pending").on(t.project, t.requestedAt).where(sql`status = 'pending'`),
+      index("approvals_run").on(t.projectId, t.runId),
+      check("approvals_status", sql`status in ('pending', 'approved', 'rejected', 'cancelled')`),
+    ],
+  ),
+
+  alerts: table(
+    "alerts",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      kind: text().notNull(),
+      dedupeKey: text().notNull(),
+      severity: text().$type<"info" | "warning" | "security">().notNull(),
+      summary: text().notNull(),
+      subject: text(), // where it points: an id of ours
+      data: json<Record<string, unknown>>().notNull(),
+      raisedAt: integer().notNull(),
+      lastAt: integer().notNull(),
+      count: integer().notNull(),
+      acknowledgedAt: integer(),
+      acknowledgedBy: text(),
+      reason: text(),
+    },
+    (t) => [
+      uniqueIndex("alerts_key").on(t.project, t.kind, t.dedupeKey),
+      index("alerts_project").on(t.project, t.id),
+      index("alerts_open").on(t.project, t.lastAt).where(sql`acknowledged_at is null`),
+    ],
+  ),
+
+  // --- event log ------------------------------------------------------------------------------------------------------------------------------
+  eventCounters: table("event_counters", { project: text().primaryKey(), lastSeq: integer().notNull() }),
+
+  events: table(
+    "events",
+    {
+      project: text().notNull(),
+      seq: integer().notNull(),
+      at: integer().notNull(),
+      topic: text().$type<Topic>().notNull(),
+      type: text().notNull(),
+      subjectId: text().notNull(),
+      actor: text().notNull(), // an agent id, a token or session id, a Runtime id, or `hub`
+      data: json<Record<string, unknown>>().notNull(),
+    },
+    (t) => [primaryKey({ columns: [t.project, t.seq] }), index("events_subject").on(t.project, t.subjectId, t.seq)],
+  ),
+
+  // What operators and admins did, kept longer than the event log.
+  audit: table(
+    "audit",
+    {
+      project: text().notNull(),
+      seq: integer().notNull(), // that of the event
+      at: integer().notNull(),
+      actor: text().notNull(),
+      role: text().notNull(),
+      action: text().notNull(),
+      subjectId: text().notNull(),
+      reason: text(),
+      origin: text(), // where the request came from: cli, dashboard, api
+      data: json<Record<string, unknown>>().notNull(),
+    },
+    (t) => [primaryKey({ columns: [t.project, t.seq] }), index("audit_at").on(t.at)],
+  ),
+
+  // --- who may do what ------------------------------------------------------------------------------------------------------------------------
+  tokens: table(
+    "tokens",
+    {
+      id: text().primaryKey(),
+      name: text().notNull(),
+      scope: text().$type<"project" | "viewer" | "operator" | "admin">().notNull(),
+      project: text(), // null = all projects (not for scope project)
+      tokenHash: text().notNull(),
+      prefix: text().notNull(), // first characters, so that people can tell tokens apart
+      createdAt: integer().notNull(),
+      createdBy: text().notNull(),
+      lastUsedAt: integer(),
+      expiresAt: integer(),
+      revokedAt: integer(),
+      revokedBy: text(),
+    },
+    (t) => [
+      uniqueIndex("tokens_hash").on(t.tokenHash),
+      check("tokens_scope", sql`scope in ('project', 'viewer', 'operator', 'admin')`),
+      check("tokens_project", sql`scope <> 'project' or project is not null`),
+    ],
+  ),
+
+  signinLinks: table("signin_links", {
+    tokenHash: text().primaryKey(),
+    role: text().$type<"viewer" | "operator" | "admin">().notNull(),
+    project: text(),
+    tokenId: text(), // the token that made the link, if one did: revoking it ends its sessions
+    createdAt: integer().notNull(),
+    expiresAt: integer().notNull(),
+  }),
+
+  sessions: table(
+    "sessions",
+    {
+      id: text().primaryKey(),
+      tokenHash: text().notNull(),
+      csrfHash: text().notNull(),
+      role: text().$type<"viewer" | "operator" | "admin">().notNull(),
+      project: text(),
+      tokenId: text(),
+      createdAt: integer().notNull(),
+      lastSeenAt: integer().notNull(),
+      expiresAt: integer().notNull(),
+      endedAt: integer(),
+    },
+    (t) => [uniqueIndex("sessions_hash").on(t.tokenHash), index("sessions_expiry").on(t.expiresAt)],
+  ),
+
+  // --- hub workflows, journal, context --------------------------------------------------------------------------------------------------------
+  workflowRuns: table(
+    "workflow_runs",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      definitionId: text().notNull(),
+      deliveryId: text().notNull(),
+      payloadHash: text().notNull(),
+      source: text().notNull(),
+      status: text().$type<"running" | "waiting" | "completed" | "failed">().notNull(),
+      targetAgentId: text().notNull(),
+      targetAgentName: text().notNull(),
+      messageId: text().notNull(), // the newest prompt
+      currentStage: text(),
+      waitingUntil: integer(),
+      createdAt: integer().notNull(),
+      updatedAt: integer().notNull(),
+      completedAt: integer(),
+      record: json<Record<string, unknown>>().notNull(), // the run as the wire contract shows it
+    },
+    (t) => [
+      uniqueIndex("workflow_runs_delivery").on(t.definitionId, t.deliveryId),
+      index("workflow_runs_payload").on(t.definitionId, t.payloadHash),
+      index("workflow_runs_project").on(t.project, t.updatedAt, t.id),
+      index("workflow_runs_coordinator").on(t.targetAgentId, t.updatedAt),
+      index("workflow_runs_message").on(t.messageId),
+      index("workflow_runs_due").on(t.waitingUntil).where(sql`status = 'waiting'`),
+      index("workflow_runs_ended").on(t.completedAt).where(sql`completed_at is not null`),
+      check("workflow_runs_status", sql`status in ('running', 'waiting', 'completed', 'failed')`),
+    ],
+  ),
+
+  workflowJournal: table(
+    "workflow_journal",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      runId: text().notNull(),
+      agentId: text().notNull(),
+      category: text().notNull(),
+      area: text().notNull(),
+      severity: text().$type<"info" | "warning" | "error">().notNull(),
+      summary: text().notNull(),
+      stageId: text(),
+      createdAt: integer().notNull(),
+      promotedTo: text().$type<"approved" | "rejected" | "quarantined">(),
+      hash: text().notNull(),
+      record: json<Record<string, unknown>>().notNull(),
+    },
+    (t) => [
+      index("workflow_journal_run").on(t.runId, t.id),
+      index("workflow_journal_project").on(t.project, t.id),
+      index("workflow_journal_category").on(t.project, t.category, t.id),
+    ],
+  ),
+
+  contextItems: table(
+    "context_items",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      kind: text().$type<"evidence" | "state" | "episode" | "knowledge" | "skill">().notNull(),
+      stateKey: text(),
+      status: text().$type<"current" | "superseded" | "proposed" | "rejected">(),
+      summary: text().notNull(),
+      authority: text().notNull(),
+      confidence: text().notNull(),
+      sourceType: text().notNull(),
+      observedAt: integer(),
+      validFrom: integer(),
+      validUntil: integer(),
+      createdAt: integer().notNull(),
+      record: json<Record<string, unknown>>().notNull(),
+    },
+    (t) => [
+      index("context_items_project").on(t.project, t.id),
+      index("context_items_state").on(t.project, t.stateKey, t.validFrom).where(sql`state_key is not null`),
+      index("context_items_ended").on(t.validUntil).where(sql`valid_until is not null`),
+    ],
+  ),
+
+  // --- outgoing webhooks ----------------------------------------------------------------------------------------------------------------------
+  webhooksOut: table(
+    "webhooks_out",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(),
+      url: text().notNull(),
+      eventTypes: json<string[]>().notNull(),
+      secrets: json<{ value: string; createdAt: number; retiresAt?: number }[]>().notNull(), // must be readable to sign; files are 0600
+      allowBodies: integer().notNull(),
+      allowPrivate: integer().notNull(), // this exact host and port may be on this machine or network
+      lastSeq: integer().notNull(), // the event log is delivered up to here
+      createdAt: integer().notNull(),
+      createdBy: text().notNull(),
+      disabledAt: integer(),
+      disabledReason: text(),
+    },
+    (t) => [index("webhooks_out_project").on(t.project, t.id)],
+  ),
+
+  webhookDeliveries: table(
+    "webhook_deliveries",
+    {
+      id: text().primaryKey(),
+      webhookId: text().notNull(),
+      project: text().notNull(),
+      eventSeq: integer().notNull(),
+      eventType: text().notNull(),
+      state: text().$type<"pending" | "delivered" | "failed">().notNull(),
+      attempts: json<{ at: number; status?: number; error?: string; ms: number }[]>().notNull(),
+      body: text().notNull(),
+      nextAt: integer(),
+      createdAt: integer().notNull(),
+      finishedAt: integer(),
+    },
+    (t) => [
+      index("webhook_deliveries_webhook").on(t.webhookId, t.id),
+      index("webhook_deliveries_due").on(t.nextAt).where(sql`state = 'pending'`),
+      index("webhook_deliveries_finished").on(t.finishedAt).where(sql`finished_at is not null`),
+    ],
+  ),
+
+  // --- the store itself -----------------------------------------------------------------------------------------------------------------------
+  meta: table("meta", { key: text().primaryKey(), value: text().notNull() }),
+});

@@ -1,0 +1,93 @@
+// What a rule holds: the stores, the hub's time, new ids. One Tx per call; it is dead once the call has ended.
+import type { IdPrefix } from "../protocol/ids.ts";
+import { agentStore } from "./agents.ts";
+import type { Dialect } from "./dialect.ts";
+import { eventStore } from "./events.ts";
+import { leaseStore } from "./leases.ts";
+import { messageStore } from "./messages.ts";
+import type { EventRow } from "./schema.ts";
+import { syncStore } from "./sync.ts";
+
+/** Who acted, for changes made by people: kept in the audit table beyond the event log. */
+export type AuditNote = { role: string; reason?: string | undefined; origin?: string | undefined };
+/** One change, as a rule reports it. Exactly one per state change. `audit` is set when a person (operator or admin) acted. */
+export type NewEvent = Pick<EventRow, "project" | "topic" | "type" | "subjectId" | "actor" | "data"> & { audit?: AuditNote };
+export type AppendedEvent = NewEvent & { at: number };
+export type Outcome<T> = { ok: true; value: T } | { ok: false; error: unknown };
+/** A rule of the hub. It awaits only `tx`, has no other effect, and may run again. */
+export type Rule<T> = (tx: Tx) => Promise<T>;
+export type Stores = ReturnType<typeof openStores>;
+
+/** Every concept's store over one connection's dialect. A new store is added here and nowhere else. */
+export const openStores = (dialect: Dialect) => ({
+  agents: agentStore(dialect),
+  messages: messageStore(dialect),
+  leases: leaseStore(dialect),
+  sync: syncStore(dialect),
+  events: eventStore(dialect),
+});
+const STORE_NAMES = ["agents", "messages", "leases", "sync", "events"] as const satisfies (keyof Stores)[];
+
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the getters are defined below, one per store
+export interface Tx extends Stores {}
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: as above
+export class Tx {
+  readonly appended: AppendedEvent[] = [];
+  #stores: Stores | undefined;
+  constructor(
+    stores: Stores,
+    readonly now: number,
+    readonly newId: (prefix: IdPrefix) => string,
+  ) {
+    this.#stores = stores;
+  }
+
+  /** Adds to the project's event log. The engine numbers and stores it with the rest of the call. */
+  append(event: NewEvent) {
+    this.appended.push({ ...event, at: this.now });
+  }
+  close() {
+    this.#stores = undefined;
+  }
+  /** The stores, while the call runs. @throws ForeignAwait after it has ended */
+  open(): Stores {
+    if (!this.#stores) throw new ForeignAwait("the transaction has ended: a rule may await only tx");
+    return this.#stores;
+  }
+}
+for (const name of STORE_NAMES) {
+  Object.defineProperty(Tx.prototype, name, {
+    get(this: Tx) {
+      return this.open()[name];
+    },
+  });
+}
+
+/** A rule waited for something else than its transaction: a programmer's error. Do I/O before or after the write. */
+export class ForeignAwait extends Error {}
+/** The outcome is unknown or nothing was tried; the same request may be sent again. 503 with retry-after. */
+export class StorageUnavailable extends Error {
+  constructor(
+    readonly reason: "queue_full" | "commit_failed" | "closed",
+    options?: ErrorOptions,
+  ) {
+    super(`storage unavailable: ${reason}`, options);
+  }
+}
+
+/** Numbers and stores what rules appended: one counter update a project. */
+export async function flushEvents(appended: AppendedEvent[], { events }: Stores) {
+  const byProject = Map.groupBy(appended, (event) => event.project);
+  for (const project of [...byProject.keys()].sort()) {
+    const added = byProject.get(project)!;
+    const last = await events.takeSeqs(project, added.length);
+    const numbered = added.map(({ audit, ...event }, index) => ({ audit, event: { ...event, seq: last - added.length + 1 + index } }));
+    await events.insertAll(numbered.map(({ event }) => event));
+    const audited = numbered.flatMap(({ audit, event: { project, seq, at, actor, type, subjectId, data } }) =>
+      audit
+        ? [{ project, seq, at, actor, role: audit.role, action: type, subjectId, reason: audit.reason ?? null, origin: audit.origin ?? null, data }]
+        : [],
+    );
+    if (audited.length > 0) await events.insertAudit(audited);
+  }
+}

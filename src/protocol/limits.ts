@@ -1,0 +1,70 @@
+// Every limit of the product, once. ARCHITECTURE.md holds the same table and a test compares them.
+
+/** Bytes of a request body that are read, at most. */
+export const BODY_BYTES_MAX = 262_144;
+/** Nesting of a JSON body. */
+export const JSON_DEPTH_MAX = 32;
+/** Members and items of a JSON body in all. */
+export const JSON_MEMBERS_MAX = 10_000;
+/** Characters of a message or a reply. */
+export const MESSAGE_CONTENT_MAX = 32_000;
+/** How long a message waits for its reply unless its sender says otherwise. */
+export const MESSAGE_TTL_MS_DEFAULT = 86_400_000;
+export const MESSAGE_TTL_MS_MIN = 1_000;
+export const MESSAGE_TTL_MS_MAX = 604_800_000;
+/** How long ended messages are kept by default. */
+export const MESSAGE_RETENTION_MS_DEFAULT = 604_800_000;
+export const LEASE_TTL_MS_DEFAULT = 300_000;
+export const LEASE_TTL_MS_MIN = 5_000;
+export const LEASE_TTL_MS_MAX = 600_000;
+/** How long an acquire may wait in line. */
+export const LEASE_WAIT_MS_MAX = 30_000;
+/** Agents waiting for one resource. */
+export const LEASE_WAITERS_MAX = 100;
+/** How long a free lease's history of holders is kept; its fence is kept for ever. */
+export const LEASE_RETENTION_MS = 604_800_000;
+/** How long a get may wait for the reply. */
+export const MESSAGE_WAIT_MS_MAX = 60_000;
+/** How long a Runtime's command poll may wait. */
+export const COMMAND_WAIT_MS_MAX = 30_000;
+/** Events of one sync request. */
+export const SYNC_BATCH_MAX = 100;
+/** Without a sign of life for this long an agent or Runtime is stale. */
+export const STALE_MS_DEFAULT = 30_000;
+/** Requests a bucket may make per window. */
+export const RATE_LIMIT_MAX_DEFAULT = 600;
+export const RATE_LIMIT_WINDOW_MS_DEFAULT = 60_000;
+/** Failed authentications a minute per claimed identity before it is refused with 429. */
+export const AUTH_FAILURES_PER_MINUTE_MAX = 20;
+/** Write calls that may wait for the lane. */
+export const WRITE_QUEUE_MAX = 10_000;
+/** Calls of one SQLite transaction, and how long it may collect them. */
+export const WRITE_BATCH_MAX = 256;
+export const WRITE_BATCH_MS_MAX = 8;
+/** Calls of one PostgreSQL transaction: it keeps 64 subtransactions at hand. */
+export const WRITE_BATCH_POSTGRES_MAX = 60;
+/** Bytes that may wait for one SSE client before it is dropped; it resumes by its cursor. */
+export const SSE_BACKLOG_BYTES_MAX = 1_048_576;
+/** Silence on a stream is broken by a comment this often. */
+export const SSE_HEARTBEAT_MS = 10_000;
+/** Streams of one agent or token, and of one dashboard session. */
+export const STREAMS_PER_TOKEN_MAX = 20;
+export const STREAMS_PER_SESSION_MAX = 6;
+/** How long the event log and audit entries are kept. */
+export const EVENT_RETENTION_MS = 30 * 86_400_000;
+export const AUDIT_RETENTION_MS = 365 * 86_400_000;
+/** Write-ahead log size that raises an alert. */
+export const WAL_BYTES_MAX = 67_108_864;
+/** Rows of an API page by default and at most, and of a dashboard page. */
+export const PAGE_ROWS_DEFAULT = 50;
+export const PAGE_ROWS_MAX = 200;
+export const VIEW_ROWS_MAX = 50;
+/** Counts are exact up to here and shown as "1,000+" beyond. */
+export const COUNT_EXACT_MAX = 1_000;
+/** Rows a retention step deletes in one write. */
+export const RETENTION_BATCH_MAX = 500;
+/** A sign-in link works once and this long. */
+export const SIGNIN_LINK_MS = 60_000;
+/** A dashboard session ends after this much silence, and at this age. */
+export const SESSION_IDLE_MS = 12 * 3_600_000;
+export const SESSION_AGE_MS = 7 * 86_400_000;
