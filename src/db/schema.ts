@@ -397,6 +397,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     },
     (t) => [
       uniqueIndex("tokens_hash").on(t.tokenHash),
+      index("tokens_project").on(t.project).where(sql`revoked_at is null`),
       check("tokens_scope", sql`scope in ('project', 'viewer', 'operator', 'admin')`),
       check("tokens_project", sql`scope <> 'project' or project is not null`),
     ],

@@ -2,7 +2,7 @@
 import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 
-// biome-ignore lint/suspicious/noExplicitAny: drizzle accepts placeholders in set() at run time but not in its types (0.45)
+// drizzle accepts placeholders in set() at run time but not in its types (0.45)
 export const slot = (name: string): any => sql.placeholder(name);
 
 export const everySlot = <T extends SQLiteTable>(table: T) =>

@@ -1,4 +1,5 @@
 // What a rule holds: the stores, the hub's time, new ids. One Tx per call; it is dead once the call has ended.
+import { HubError } from "../protocol/errors.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { agentStore } from "./agents.ts";
 import type { Dialect } from "./dialect.ts";
@@ -7,6 +8,7 @@ import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import type { EventRow } from "./schema.ts";
 import { syncStore } from "./sync.ts";
+import { tokenStore } from "./tokens.ts";
 
 /** Who acted, for changes made by people: kept in the audit table beyond the event log. */
 export type AuditNote = { role: string; reason?: string | undefined; origin?: string | undefined };
@@ -25,10 +27,11 @@ export const openStores = (dialect: Dialect) => ({
   leases: leaseStore(dialect),
   sync: syncStore(dialect),
   events: eventStore(dialect),
+  tokens: tokenStore(dialect),
 });
-const STORE_NAMES = ["agents", "messages", "leases", "sync", "events"] as const satisfies (keyof Stores)[];
+const STORE_NAMES = ["agents", "messages", "leases", "sync", "events", "tokens"] as const satisfies (keyof Stores)[];
 
-// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the getters are defined below, one per store
+// The getters are defined below, one per store.
 export interface Tx extends Stores {}
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: as above
 export class Tx {
@@ -66,12 +69,13 @@ for (const name of STORE_NAMES) {
 /** A rule waited for something else than its transaction: a programmer's error. Do I/O before or after the write. */
 export class ForeignAwait extends Error {}
 /** The outcome is unknown or nothing was tried; the same request may be sent again. 503 with retry-after. */
-export class StorageUnavailable extends Error {
+export class StorageUnavailable extends HubError {
   constructor(
-    readonly reason: "queue_full" | "commit_failed" | "closed",
+    readonly reason: "queue_full" | "commit_failed" | "closed" | "busy",
     options?: ErrorOptions,
   ) {
-    super(`storage unavailable: ${reason}`, options);
+    super("storage_unavailable", `storage unavailable: ${reason}`);
+    this.cause = options?.cause;
   }
 }
 

@@ -300,6 +300,7 @@ create table tokens (
   constraint tokens_project check (scope <> 'project' or project is not null)
 ) strict;
 create unique index tokens_hash on tokens (token_hash);
+create index tokens_project on tokens (project) where revoked_at is null;
 
 create table signin_links (
   token_hash text primary key not null,

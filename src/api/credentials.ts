@@ -1,0 +1,115 @@
+// Who is calling: bearer tokens and agent keys, checked on committed state before any write. Secrets are compared as SHA-256.
+import type { AgentRow } from "../db/schema.ts";
+import { createRateLimit, type RateLimit } from "../http/rate-limit.ts";
+import * as agents from "../hub/agents.ts";
+import type { Hub } from "../hub/hub.ts";
+import { describeError } from "../hub/log.ts";
+import * as tokens from "../hub/tokens.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
+import { AUTH_FAILURES_PER_MINUTE_MAX } from "../protocol/limits.ts";
+
+/** An agent, by its key. */
+export type AgentCaller = { kind: "agent"; agent: AgentRow; project: string; actor: string };
+/** Somebody with a token, or on an open loopback hub nobody in particular. `project` null = every project. */
+export type TokenCaller = { kind: "token"; role: "admin" | "operator" | "viewer" | "project"; project: string | null; actor: string };
+
+/** Rules of one route; see the wire contract's table of credentials. */
+export type Credential =
+  | "none" // no check at all
+  | "project" // the token of the project in the body
+  | "agent" // agent id and key in headers, then the project's token
+  | "agent-or-admin" // agent when x-kxm-agent-id is sent, else admin
+  | "agent-or-operator" // agent when x-kxm-agent-id is sent, else operator
+  | "admin" // open on a loopback hub without an admin token
+  | "admin-configured" // admin; 503 while the hub has no admin token
+  | "operator" // may act: operator or admin token
+  | "viewer"; // may read: viewer, operator or admin token
+
+const MINUTE_MS = 60_000;
+const FAILURES_TOTAL_MAX = 10 * AUTH_FAILURES_PER_MINUTE_MAX;
+const invalidAuth = () =>
+  new HubError("invalid_auth", "the bearer token is missing or not valid here", { operation: "other", nextAction: "check_project_token" });
+
+export interface Credentials {
+  agent(request: Request, id?: string): Promise<AgentCaller>;
+  project(request: Request, project: string): Promise<TokenCaller>;
+  role(request: Request, needed: "admin" | "admin-configured" | "operator" | "viewer"): Promise<TokenCaller>;
+}
+
+const RANK = { project: 0, viewer: 1, operator: 2, admin: 3 } as const;
+
+/** The checks over one hub. Failures are counted per claimed identity and in all, so that guessing gets 429 while right credentials still pass. */
+export function createCredentials(hub: Hub): Credentials {
+  const { settings, engine } = hub;
+  const failures = createRateLimit({ max: AUTH_FAILURES_PER_MINUTE_MAX, windowMs: MINUTE_MS });
+  const allFailures = createRateLimit({ max: FAILURES_TOTAL_MAX, windowMs: MINUTE_MS });
+  const bearer = (request: Request) => /^Bearer ([^\s,]+)$/.exec(request.headers.get("authorization") ?? "")?.[1];
+  const fail = (claimed: string, error: HubError): never => {
+    countFailure(failures, claimed, hub.clock());
+    countFailure(allFailures, "all", hub.clock());
+    throw error;
+  };
+
+  async function checkProject(request: Request, project: string): Promise<TokenCaller> {
+    const own = settings.projectTokenHashes.get(project);
+    const expected = own ?? settings.adminTokenHash;
+    const secret = bearer(request);
+    if (secret !== undefined && expected !== undefined && sha256(secret) === expected) {
+      return { kind: "token", role: own ? "project" : "admin", project: own ? project : null, actor: own ? `project:${project}` : "admin" };
+    }
+    const stored = secret === undefined ? undefined : await tokens.identify(engine.read, secret, hub.clock());
+    if (stored && (stored.scope === "project" || (!own && stored.scope !== "viewer")) && (stored.project ?? project) === project) {
+      return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
+    }
+    if (expected === undefined && request.headers.get("authorization") === null && !(await engine.read.tokens.hasProjectToken(project))) {
+      return { kind: "token", role: "project", project, actor: `project:${project}` };
+    }
+    return fail(`project:${project}`, invalidAuth());
+  }
+
+  return {
+    async agent(request, id) {
+      const claimed = id ?? request.headers.get("x-kxm-agent-id") ?? "";
+      const agent = await agents
+        .authenticate(engine.read, claimed, request.headers.get("x-kxm-agent-key") ?? "")
+        .catch((error) => fail(`agent:${claimed}`, error));
+      hub.presence.saw(agent.id, hub.clock());
+      if (agent.online === 0) {
+        engine
+          .write(agent.project, (tx) => agents.comeOnline(tx, agent.id))
+          .catch((error) => hub.log({ event: "presence_write_failed", level: "warn", agentId: agent.id, error: describeError(error) }));
+      }
+      await checkProject(request, agent.project);
+      return { kind: "agent", agent, project: agent.project, actor: agent.id };
+    },
+    project: checkProject,
+    async role(request, needed) {
+      const { adminTokenHash, localAdminTokenHash, loopback } = settings;
+      const secret = bearer(request);
+      const hash = secret === undefined ? undefined : sha256(secret);
+      if (hash !== undefined && (hash === adminTokenHash || hash === localAdminTokenHash))
+        return { kind: "token", role: "admin", project: null, actor: "admin" };
+      const stored = secret === undefined ? undefined : await tokens.identify(engine.read, secret, hub.clock());
+      const least = needed === "admin-configured" ? "admin" : needed;
+      if (stored && RANK[stored.scope] >= RANK[least]) return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
+      if (stored && stored.scope !== "project") throw new HubError("role_forbidden", `this needs the role ${least}`);
+      if (needed === "admin" && adminTokenHash === undefined && loopback && request.headers.get("authorization") === null) {
+        return { kind: "token", role: "admin", project: null, actor: "admin" };
+      }
+      if (adminTokenHash === undefined && localAdminTokenHash === undefined && needed !== "admin") {
+        throw new HubError("admin_auth_not_configured", "this hub has no admin token");
+      }
+      return fail("admin", invalidAuth());
+    },
+  };
+}
+
+function countFailure(limit: RateLimit, bucket: string, now: number) {
+  limit.count(bucket, now);
+}
+
+/** Refuses a project-scoped token another project. @throws HubError role_forbidden */
+export function requireProject(caller: TokenCaller, project: string): void {
+  if (caller.project !== null && caller.project !== project) throw new HubError("role_forbidden", "this token belongs to another project");
+}

@@ -1,0 +1,35 @@
+// What every rule and route is given: the store, the clock, the settings and the little that lives in memory. Made once per process by openHub.
+import type { Engine } from "../db/engine.ts";
+import type { IdPrefix } from "../protocol/ids.ts";
+import { newId } from "../protocol/ids.ts";
+import type { Log } from "./log.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { createPresence, type Presence } from "./presence.ts";
+import type { HubSettings } from "./settings.ts";
+
+/** One hub process over one store. Holds no HTTP, no HTML and no clock of its own. */
+export interface Hub {
+  readonly engine: Engine;
+  /** Milliseconds since 1970 by the hub's clock, never running backwards within a process. The only clock that decides TTLs and leases. */
+  readonly clock: () => number;
+  readonly newId: (prefix: IdPrefix) => string;
+  readonly settings: HubSettings;
+  readonly metrics: Metrics;
+  readonly presence: Presence;
+  readonly log: Log;
+  /** Aborted when the hub stops: long polls and streams end. */
+  readonly stopping: AbortSignal;
+}
+
+/** Puts a hub together. The caller opens and closes the engine and starts the background work (loop.ts). */
+export function openHub(parts: {
+  engine: Engine;
+  clock: () => number;
+  settings: HubSettings;
+  log: Log;
+  stopping: AbortSignal;
+  newId?: (prefix: IdPrefix) => string;
+}): Hub {
+  const { engine, clock, settings, log, stopping } = parts;
+  return { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, metrics: createMetrics(), presence: createPresence() };
+}

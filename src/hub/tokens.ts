@@ -1,0 +1,68 @@
+// Tokens beside those of the environment: made by an admin, shown once, revocable. Only their SHA-256 is kept.
+// Codes: token_not_found.
+import type { TokenRow } from "../db/schema.ts";
+import type { Stores, Tx } from "../db/tx.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
+
+/** What a caller may do: read metadata, act, or administer. `project` is an agent's or Runtime's place in one project. */
+export type Scope = TokenRow["scope"];
+const PREFIX_SHOWN = 10; // characters of the secret that lists show
+
+/** The live token behind a secret, or undefined when it is unknown, revoked or expired. */
+export async function identify(read: Stores, secret: string, now: number): Promise<TokenRow | undefined> {
+  const token = await read.tokens.findByHash(sha256(secret));
+  return token && token.revokedAt === null && (token.expiresAt === null || token.expiresAt > now) ? token : undefined;
+}
+
+/** Creates a token. The caller made the secret outside the write and shows it once. */
+export async function create(
+  tx: Tx,
+  by: { actor: string; role: string; origin?: string },
+  token: { secret: string; name: string; scope: Scope; project: string | null; expiresAt: number | null },
+) {
+  const { secret, name, scope, project, expiresAt } = token;
+  const row: TokenRow = {
+    id: tx.newId("tok"),
+    name,
+    scope,
+    project,
+    expiresAt,
+    tokenHash: sha256(secret),
+    prefix: secret.slice(0, PREFIX_SHOWN),
+    createdAt: tx.now,
+    createdBy: by.actor,
+    lastUsedAt: null,
+    revokedAt: null,
+    revokedBy: null,
+  };
+  await tx.tokens.insert(row);
+  tx.append({
+    project: project ?? "",
+    topic: "settings",
+    type: "token.created",
+    subjectId: row.id,
+    actor: by.actor,
+    data: { name, scope },
+    audit: { role: by.role, origin: by.origin },
+  });
+  return row;
+}
+
+/** Revokes a token; doing it twice changes nothing. @throws HubError token_not_found */
+export async function revoke(tx: Tx, by: { actor: string; role: string; origin?: string }, id: string) {
+  const token = await tx.tokens.find(id);
+  if (!token) throw new HubError("token_not_found", `there is no token ${id}`);
+  if (token.revokedAt !== null) return token;
+  await tx.tokens.revoke(id, tx.now, by.actor);
+  tx.append({
+    project: token.project ?? "",
+    topic: "settings",
+    type: "token.revoked",
+    subjectId: id,
+    actor: by.actor,
+    data: { name: token.name },
+    audit: { role: by.role, origin: by.origin },
+  });
+  return { ...token, revokedAt: tx.now, revokedBy: by.actor };
+}
