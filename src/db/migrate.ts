@@ -16,6 +16,9 @@ const textFor = ({ sqlite, postgres }: Migration, dialect: "sqlite" | "postgres"
   dialect === "sqlite" ? sqlite : (postgres ?? forPostgres(sqlite));
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
+/** Changes whenever a migration's text does: names what a test template was made from. */
+export const schemaFingerprint = (): string => hashOf(MIGRATIONS.map((migration) => textFor(migration, "postgres")).join());
+
 function pending(applied: Applied[], dialect: "sqlite" | "postgres") {
   applied.forEach(({ name, hash }, index) => {
     const known = MIGRATIONS[index];
