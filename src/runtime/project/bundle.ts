@@ -1,0 +1,180 @@
+// Loads a project's files from .kxm: reads each file once, collects every problem of every file, and never follows a link out of the project.
+import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { join, sep } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
+import { sha256 } from "../../protocol/canonical.ts";
+import { checkFile } from "./check.ts";
+import { checkGraph } from "./graph.ts";
+import { type MemoryNote, readMemory } from "./memory.ts";
+import { type Problem, ProjectProblems, sortProblems } from "./problems.ts";
+import { AgentFile, type Gate, GatesFile, IDENTIFIER, PricesFile, ProjectFile } from "./schema.ts";
+import { WorkflowFile } from "./workflow-schema.ts";
+import { type Located, readYaml, YAML_BYTES_MAX } from "./yaml.ts";
+
+/** The folder of project files below the project's root. */
+export const PROJECT_FOLDER = ".kxm";
+/** Files of one folder that are read. */
+const FILES_PER_FOLDER_MAX = 512;
+
+/** A project as its files say it, checked in full. */
+export type Bundle = {
+  root: string;
+  project: ProjectFile;
+  agents: Map<string, AgentFile>;
+  workflows: Map<string, WorkflowFile>;
+  gates: Map<string, Gate>;
+  prices: PricesFile | undefined;
+  memory: MemoryNote[];
+  /** SHA-256 of every file that was read, by its path below the root. */
+  files: Record<string, string>;
+};
+
+type Reader = { root: string; problems: Problem[]; files: Record<string, string> };
+
+const problemAt = (file: string, code: string, message: string): Problem => ({ file, line: 1, column: 1, code, message });
+
+/** The bytes of a plain file inside the root; undefined when it is missing or refused. */
+function readBytes(reader: Reader, path: string, required: boolean): Uint8Array | undefined {
+  const full = join(reader.root, path);
+  try {
+    if (!lstatSync(full).isFile() && !lstatSync(full).isSymbolicLink()) {
+      reader.problems.push(problemAt(path, "file_kind", "this must be a plain file"));
+      return undefined;
+    }
+    const real = realpathSync(full);
+    const stat = lstatSync(real);
+    if (!real.startsWith(reader.root + sep) || !stat.isFile()) {
+      reader.problems.push(problemAt(path, "file_outside", "the link leads out of the project"));
+      return undefined;
+    }
+    if (stat.size > YAML_BYTES_MAX) {
+      reader.problems.push(problemAt(path, "yaml_too_large", `${stat.size} bytes are more than ${YAML_BYTES_MAX}`));
+      return undefined;
+    }
+    const bytes = readFileSync(real);
+    reader.files[path] = sha256(bytes);
+    return bytes;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ENOENT") reader.problems.push(problemAt(path, "file_unreadable", `the file cannot be read (${code})`));
+    else if (required) reader.problems.push(problemAt(path, "file_missing", "the file does not exist; `kxm init` makes a project"));
+    return undefined;
+  }
+}
+
+type Checked<T> = { located: Located; value: T };
+
+function readChecked<T>(reader: Reader, path: string, schema: TSchema, required: boolean): Checked<T> | undefined {
+  const bytes = readBytes(reader, path, required);
+  if (!bytes) return undefined;
+  const before = reader.problems.length;
+  const located = readYaml(path, bytes, reader.problems);
+  if (!located || reader.problems.length > before) return undefined;
+  const value = checkFile(schema, located, reader.problems) as T | undefined;
+  return value === undefined ? undefined : { located, value };
+}
+
+/** Every file of a folder whose name is an id with the given ending. */
+function list(reader: Reader, folder: string, ending: string): { id: string; path: string }[] {
+  let names: string[];
+  try {
+    names = readdirSync(join(reader.root, folder)).sort();
+  } catch {
+    return [];
+  }
+  if (names.length > FILES_PER_FOLDER_MAX) reader.problems.push(problemAt(folder, "folder_too_large", `more than ${FILES_PER_FOLDER_MAX} files`));
+  const found: { id: string; path: string }[] = [];
+  for (const name of names.slice(0, FILES_PER_FOLDER_MAX)) {
+    if (name.startsWith(".") || name.toLowerCase() === "readme.md") continue;
+    const path = `${folder}/${name}`;
+    const id = name.slice(0, -ending.length);
+    if (!name.endsWith(ending)) reader.problems.push(problemAt(path, "file_name", `files here end in ${ending}`));
+    else if (id.length > 64 || !new RegExp(IDENTIFIER).test(id))
+      reader.problems.push(
+        problemAt(path, "file_name", "the file's name is its id: small letters, digits, - and _, starting with a letter, at most 64"),
+      );
+    else found.push({ id, path });
+  }
+  return found;
+}
+
+function checkAgents(agents: Map<string, Checked<AgentFile>>, project: ProjectFile, problems: Problem[]): void {
+  for (const { located, value } of agents.values()) {
+    const harness = value.harness ?? project.defaultHarness;
+    const breach = (pointer: string, code: string, message: string) => problems.push({ file: located.file, ...located.at(pointer), code, message });
+    if (harness === "command" && !value.command) breach("", "command_missing", "an agent with the harness command needs command: [program, …]");
+    if (harness !== "command" && value.command) breach("/command", "command_unused", `the harness ${harness} takes no command`);
+    const repositories = new Set((project.repositories ?? [{ id: "main" }]).map(({ id }) => id));
+    for (const id of Object.keys(value.repositories ?? {}))
+      if (!repositories.has(id)) breach(`/repositories/${id}`, "repository_unknown", `project.yaml has no repository called ${id}`);
+  }
+}
+
+const values = <T>(checked: Map<string, Checked<T>>): Map<string, T> => new Map([...checked].map(([id, { value }]) => [id, value]));
+
+/**
+ * Reads and checks a whole project.
+ * @param root the folder that holds .kxm
+ * @returns the bundle and its problems; with problems the bundle is undefined
+ */
+export function inspectBundle(root: string): { bundle: Bundle | undefined; problems: Problem[] } {
+  const reader: Reader = { root: realpathSync(root), problems: [], files: {} };
+  const at = (path: string) => `${PROJECT_FOLDER}/${path}`;
+  const project = readChecked<ProjectFile>(reader, at("project.yaml"), ProjectFile, true);
+  const readAll = <T>(folder: string, schema: TSchema) => {
+    const found = new Map<string, Checked<T>>();
+    for (const { id, path } of list(reader, at(folder), ".yaml")) {
+      const checked = readChecked<T>(reader, path, schema, true);
+      if (checked) found.set(id, checked);
+    }
+    return found;
+  };
+  const agents = readAll<AgentFile>("agents", AgentFile);
+  const workflows = readAll<WorkflowFile>("workflows", WorkflowFile);
+  const gates = readChecked<GatesFile>(reader, at("gates.yaml"), GatesFile, false);
+  const prices = readChecked<PricesFile>(reader, at("prices.yaml"), PricesFile, false);
+  const memory = list(reader, at("memory"), ".md").flatMap(({ id, path }) => {
+    const bytes = readBytes(reader, path, true);
+    const note = bytes && readMemory(id, path, bytes, reader.problems);
+    return note ? [note] : [];
+  });
+  const gateMap = new Map(Object.entries(gates?.value.gates ?? {}));
+  if (project && reader.problems.length === 0) {
+    checkAgents(agents, project.value, reader.problems);
+    const known = {
+      agents: values(agents),
+      gates: gateMap,
+      repositories: new Set((project.value.repositories ?? [{ id: "main" }]).map(({ id }) => id)),
+    };
+    for (const { located, value } of workflows.values())
+      for (const { pointer, code, message } of checkGraph(value, known))
+        reader.problems.push({ file: located.file, ...located.at(pointer), code, message });
+    if (!workflows.has(project.value.defaultWorkflow))
+      reader.problems.push({
+        file: project.located.file,
+        ...project.located.at("/defaultWorkflow"),
+        code: "workflow_unknown",
+        message: `no workflow is called ${project.value.defaultWorkflow}`,
+      });
+  }
+  const problems = sortProblems(reader.problems);
+  if (!project || problems.length > 0) return { bundle: undefined, problems };
+  const bundle: Bundle = {
+    root: reader.root,
+    project: project.value,
+    agents: values(agents),
+    workflows: values(workflows),
+    gates: gateMap,
+    prices: prices?.value,
+    memory,
+    files: reader.files,
+  };
+  return { bundle, problems };
+}
+
+/** The bundle. @throws ProjectProblems with every finding */
+export function loadBundle(root: string): Bundle {
+  const { bundle, problems } = inspectBundle(root);
+  if (!bundle) throw new ProjectProblems(problems);
+  return bundle;
+}
