@@ -17,6 +17,7 @@ import { closingLine, quietly, readJunit } from "./lib/test-report.mjs";
 const WORKERS = 2;
 const SLOW_SHOWN = 5;
 const SLOW_SECONDS = 2;
+const PROGRESS_MS = 20_000;
 
 const { suite, wanted, flags } = readArguments(process.argv.slice(2));
 const bun = install();
@@ -28,6 +29,7 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const postgres = await postgresFor(programs);
 const started = performance.now();
+const seconds = () => ((performance.now() - started) / 1000).toFixed(1);
 const { counts, end } = await runTests();
 await postgres?.stop();
 report(counts, end);
@@ -84,6 +86,7 @@ async function runTests() {
     ...files.map((path) => `./${path}`),
   ];
   const output = wanted.length > 0 ? undefined : quietly((line) => process.stderr.write(`${line}\n`));
+  const progress = output && setInterval(() => say(`… ${output.progress()} (${seconds()} s)`), PROGRESS_MS);
   let tail = "";
   const end = await run(bun, args, {
     env: testEnvironment(),
@@ -96,6 +99,7 @@ async function runTests() {
         else process.stderr.write(chunk);
       }),
   });
+  clearInterval(progress);
   output?.end();
   const counts = readJunit(junit) ?? { passed: 0, failed: 1, skipped: 0, files: [] }; // no report: something ended the run from inside
   counts.failed += Number(/^ +(\d+) errors?$/m.exec(tail)?.[1] ?? 0); // a file that does not load is in no report
@@ -104,10 +108,10 @@ async function runTests() {
 }
 
 function report(counts, { code, signal, interrupted }) {
-  const slow = counts.files.filter(({ seconds }) => seconds >= SLOW_SECONDS).sort((a, b) => b.seconds - a.seconds);
-  for (const { path, seconds } of slow.slice(0, SLOW_SHOWN)) say(`slow: ${seconds.toFixed(1).padStart(6)} s ${path}`);
+  const slow = counts.files.filter((file) => file.seconds >= SLOW_SECONDS).sort((a, b) => b.seconds - a.seconds);
+  for (const file of slow.slice(0, SLOW_SHOWN)) say(`slow: ${file.seconds.toFixed(1).padStart(6)} s ${file.path}`);
   say(
-    `${files.length} test ${files.length === 1 ? "file" : "files"} in ${((performance.now() - started) / 1000).toFixed(1)} s${interrupted ? `, interrupted${signal ? ` by ${signal}` : ""}` : ""}`,
+    `${files.length} test ${files.length === 1 ? "file" : "files"} in ${seconds()} s${interrupted ? `, interrupted${signal ? ` by ${signal}` : ""}` : ""}`,
   );
   console.log(closingLine(counts));
   process.exitCode = code === 0 && counts.failed > 0 ? 1 : code;

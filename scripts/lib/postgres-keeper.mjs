@@ -22,7 +22,7 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const password = randomBytes(18).toString("base64url");
 createCluster();
 const { server, port } = await startServer();
-process.stdout.write(`postgres://postgres:${password}@127.0.0.1:${port}/postgres\n`);
+process.stdout.write(`postgres://postgres:${password}@127.0.0.1:${port}\n`);
 const ended = new Promise((resolve) => server.once("exit", resolve));
 await Promise.race([parentGone, ended]);
 const force = setTimeout(() => server.kill("SIGKILL"), STOP_MS);

@@ -1,37 +1,26 @@
-// Reads what `bun test` says: shortens its running output to one line per passing file, and counts from its JUnit report.
+// Reads what `bun test` says: shortens its running output to what did not pass, and counts from its JUnit report.
 import { existsSync, readFileSync } from "node:fs";
 
 /**
- * A filter for the running output: a file whose tests all pass becomes one line; failures, skips and everything else stay as they are.
+ * A filter for the running output: tests that pass are only counted; failures, skips and everything else are shown under their file's name.
  * @param {(line: string) => void} print
- * @returns {{push: (chunk: string) => void, end: () => void}}
+ * @returns {{push: (chunk: string) => void, end: () => void, progress: () => string}}
  */
 export function quietly(print) {
   let rest = "";
   let file;
-  let passed = 0;
-  let shown = false;
-  const closeFile = () => {
-    if (file && passed > 0) print(shown ? `  and ${passed} passed` : `ok ${file} ${passed} passed`);
-    file = undefined;
-    passed = 0;
-    shown = false;
-  };
+  let named; // the file whose name stands above the line that was printed last
+  const seen = { pass: 0, fail: 0, skip: 0 };
   const line = (text) => {
     const header = /^(tests\/\S+\.test\.tsx?):$/.exec(text);
-    if (header) {
-      if (header[1] === file) return;
-      closeFile();
-      file = header[1];
-    } else if (file && text.startsWith("(pass) ")) passed++;
-    else if (/^ (--seed=\d+| *\d+ pass)$/.test(text)) {
-      closeFile();
-      print(text);
-    } else if (text !== "" || shown) {
-      if (file && !shown) print(`${file}:`);
-      if (file) shown = true;
-      print(text);
-    }
+    const result = /^\((pass|fail|skip)\) /.exec(text);
+    if (result) seen[result[1]]++;
+    if (header) file = header[1];
+    else if (/^\d+ tests failed:$|^ (--seed=\d+| *\d+ pass)$/.test(text)) file = undefined;
+    if (header || result?.[1] === "pass" || (text === "" && named !== file)) return;
+    if (file && named !== file) print(`${file}:`);
+    named = file;
+    print(text);
   };
   return {
     push(chunk) {
@@ -41,8 +30,8 @@ export function quietly(print) {
     },
     end() {
       if (rest) line(rest);
-      closeFile();
     },
+    progress: () => `${seen.pass} passed, ${seen.fail} failed, ${seen.skip} skipped so far`,
   };
 }
 
