@@ -93,8 +93,10 @@ function attributes(props: Props): Record<string, string | true> | null {
     const rule = ruleFor(name);
     if (rule === "aria" && typeof value === "boolean") value = String(value);
     if (value === false) continue;
+    const written = value === true ? true : Bun.escapeHTML(attributeText(name, rule, value));
+    if (written === "" && name === "class") continue;
     out ??= {};
-    out[name] = value === true ? true : Bun.escapeHTML(attributeText(name, rule, value));
+    out[name] = written;
   }
   return out;
 }
