@@ -20,7 +20,7 @@ export class Html {
   }
 }
 
-/** Declares markup as trusted. Allowed only in files on the allow-list of tests/views/jsx.test.ts. */
+/** Declares markup as trusted. Allowed only in the files that tests/tidy/exceptions.ts lists. */
 export const raw = (trustedHtml: string): Html => new Html(trustedHtml);
 
 /** What may stand between tags. No promise, no object: load the data first, then render. */
