@@ -120,7 +120,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
   recipientCounters: table("recipient_counters", { recipientId: text().primaryKey(), lastSeq: integer().notNull() }),
 
   // --- leases ---------------------------------------------------------------------------------------------------------------------------------
-  // One row per resource for ever: a free lease keeps its row, hence its fence. Free = holder_id is null.
+  // One row per resource for ever: a free lease keeps its row, hence its fence. Held = freed_at is null; a lapsed lease still names its last holder.
   leases: table(
     "leases",
     {
@@ -134,14 +134,16 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       acquiredAt: integer().notNull(),
       renewedAt: integer().notNull(),
       expiresAt: integer().notNull(),
-      freedAt: integer(),
+      freedAt: integer(), // when it was released (then nobody is named) or lapsed
       lastWaiter: integer().notNull(), // ticket counter of lease_waiters
     },
     (t) => [
       index("leases_project").on(t.project, t.name),
-      index("leases_held").on(t.expiresAt).where(sql`holder_id is not null`),
+      index("leases_held").on(t.expiresAt).where(sql`freed_at is null`),
+      index("leases_project_held").on(t.project, t.name).where(sql`freed_at is null`),
+      index("leases_lapsed").on(t.freedAt).where(sql`holder_id is not null and freed_at is not null`),
       check("leases_fence", sql`fence >= 1`),
-      check("leases_free", sql`(holder_id is null) = (freed_at is not null)`),
+      check("leases_free", sql`holder_id is not null or freed_at is not null`),
     ],
   ),
 
@@ -187,7 +189,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     (t) => [
       primaryKey({ columns: [t.projectId, t.runId] }),
       index("sync_runs_project").on(t.project, t.lastReceivedAt, t.runId),
-      index("sync_runs_runtime").on(t.homeRuntimeId, t.lastReceivedAt),
+      index("sync_runs_runtime").on(t.project, t.homeRuntimeId, t.lastReceivedAt),
       index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt),
       check("sync_runs_held", sql`held >= 0`),
     ],
@@ -281,7 +283,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       uniqueIndex("runtime_commands_seq").on(t.project, t.runtimeId, t.seq),
       uniqueIndex("runtime_commands_key").on(t.project, t.actor, t.idempotencyKey).where(sql`idempotency_key is not null`),
       index("runtime_commands_open").on(t.project, t.runtimeId, t.seq).where(sql`finished_at is null`),
-      index("runtime_commands_due").on(t.expiresAt).where(sql`finished_at is null`),
+      index("runtime_commands_due").on(t.expiresAt).where(sql`state = 'sent'`),
       index("runtime_commands_run").on(t.projectId, t.runId, t.seq),
       check("runtime_commands_state", sql`state in ('sent', 'received', 'applied', 'refused', 'expired')`),
       check("runtime_commands_finished", sql`(state in ('applied', 'refused', 'expired')) = (finished_at is not null)`),

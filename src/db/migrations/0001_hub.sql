@@ -82,10 +82,12 @@ create table leases (
   freed_at integer,
   last_waiter integer not null,
   constraint leases_fence check (fence >= 1),
-  constraint leases_free check ((holder_id is null) = (freed_at is not null))
+  constraint leases_free check (holder_id is not null or freed_at is not null)
 ) strict;
 create index leases_project on leases (project, name);
-create index leases_held on leases (expires_at) where holder_id is not null;
+create index leases_held on leases (expires_at) where freed_at is null;
+create index leases_project_held on leases (project, name) where freed_at is null;
+create index leases_lapsed on leases (freed_at) where holder_id is not null and freed_at is not null;
 
 create table lease_waiters (
   resource text not null,
@@ -127,7 +129,7 @@ create table sync_runs (
   constraint sync_runs_held check (held >= 0)
 ) strict;
 create index sync_runs_project on sync_runs (project, last_received_at, run_id);
-create index sync_runs_runtime on sync_runs (home_runtime_id, last_received_at);
+create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at);
 create index sync_runs_status on sync_runs (project, status, last_received_at);
 
 create table sync_events (
@@ -203,7 +205,7 @@ create table runtime_commands (
 create unique index runtime_commands_seq on runtime_commands (project, runtime_id, seq);
 create unique index runtime_commands_key on runtime_commands (project, actor, idempotency_key) where idempotency_key is not null;
 create index runtime_commands_open on runtime_commands (project, runtime_id, seq) where finished_at is null;
-create index runtime_commands_due on runtime_commands (expires_at) where finished_at is null;
+create index runtime_commands_due on runtime_commands (expires_at) where state = 'sent';
 create index runtime_commands_run on runtime_commands (project_id, run_id, seq);
 
 create table approvals (
