@@ -1,0 +1,169 @@
+// `kxm hub`: start in the foreground or detached, stop, status.
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { version } from "../../package.json";
+import { ask } from "../client/http.ts";
+import { define, duration, group, number, spell } from "./command.ts";
+import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
+import { readSettings, SETTINGS, type ServeSettings } from "./settings.ts";
+import { isAlive, privateFolder, readNote, removeNote, writeNote } from "./state-dir.ts";
+
+const START_WAIT_MS = 15_000;
+const PROBE_MS = 2_000;
+const LOOK_AGAIN_MS = 25;
+
+type StartOptions = { host?: string; port?: number; detach?: boolean };
+
+/** Adds `kxm hub` and its commands. */
+export function addHub(program: Command): void {
+  const hub = group(program, "hub", "start, stop and look at the hub", "`kxm hub` alone starts it in the foreground; Ctrl-C stops it.");
+  define<StartOptions>(hub, {
+    usage: "start",
+    summary: "start a hub here",
+    details: `Settings come from the environment:\n${SETTINGS.map(({ name, default: fallback }) => `  ${name.padEnd(26)} ${fallback}`).join("\n")}`,
+    examples: ["kxm hub", "kxm hub start --detach", "KXM_PORT=0 kxm hub start"],
+    isDefault: true,
+    options: (command) =>
+      command
+        .option("--host <name>", "name or address to listen on (KXM_HOST)")
+        .option("--port <number>", "port to listen on, 0 for any free one (KXM_PORT)", number(0, 65_535))
+        .option("-d, --detach", "start in the background and return once it answers"),
+    run: ({ options, out, world }) => {
+      const settings = readSettings(withOptions(world.env, options), world.cwd);
+      return options.detach ? startDetached(settings, options, out, world) : runHere(settings, out, world);
+    },
+  });
+  define<{ timeout: number }>(hub, {
+    usage: "stop",
+    summary: "stop the hub of this workspace",
+    examples: ["kxm hub stop"],
+    options: (command) => command.option("--timeout <span>", "how long it may take", duration(100, 60_000), 10_000),
+    run: ({ options, out, world }) => stopHub(readSettings(world.env, world.cwd), options.timeout, out),
+  });
+  define(hub, {
+    usage: "status",
+    summary: "say whether the hub of this workspace runs, and where",
+    examples: ["kxm hub status", "kxm hub status --json"],
+    run: ({ out, world }) => showStatus(readSettings(world.env, world.cwd), out),
+  });
+}
+
+const withOptions = (env: World["env"], { host, port }: StartOptions) => ({
+  ...env,
+  ...(host !== undefined && { KXM_HOST: host }),
+  ...(port !== undefined && { KXM_PORT: String(port) }),
+});
+
+async function runHere(settings: ServeSettings, out: Output, world: World): Promise<number> {
+  const { serve } = await import("./serve.ts");
+  const serving = await serve(settings, (text) => world.stderr.write(`kxm: ${text}\n`));
+  const note = { pid: process.pid, url: serving.url, version, startedAt: new Date().toISOString(), logPath: settings.logPath };
+  writeNote(settings.stateDir, note);
+  out.result(note, () => greet(out, serving.url));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.stopping.addEventListener("abort", () => resolve(), { once: true });
+  if (!world.stopping.aborted) await promise;
+  await serving.stop();
+  removeNote(settings.stateDir, process.pid);
+  return EXIT.ok;
+}
+
+/** The one line with the address, then what to do with it. */
+function greet(out: Output, url: string) {
+  out.line(`KXM hub ${out.styled("bold", url)}`);
+  out.line(`  connect an agent:   kxm peer --as reviewer list`);
+}
+
+async function startDetached(settings: ServeSettings, options: StartOptions, out: Output, world: World): Promise<number> {
+  const running = await findRunning(settings.stateDir);
+  if (running) throw new CommandFailed(`a hub of this workspace runs already at ${running.url} (pid ${running.pid})`, "`kxm hub stop` ends it.");
+  privateFolder(settings.stateDir);
+  const outputPath = join(settings.stateDir, "hub.out");
+  const output = openSync(outputPath, "w", 0o600);
+  const env = { ...withOptions(world.env, options) };
+  const child = spawn(process.execPath, [...ownScript(), "hub", "start"], { cwd: world.cwd, env, stdio: ["ignore", output, output], detached: true });
+  closeSync(output);
+  child.unref();
+  let ended = false;
+  child.once("exit", () => {
+    ended = true;
+  });
+  const deadline = performance.now() + START_WAIT_MS;
+  while (performance.now() < deadline) {
+    const note = readNote(settings.stateDir);
+    if (note && note.pid === child.pid && (await answers(note.url))) {
+      out.result(note, () => {
+        greet(out, note.url);
+        out.line(`  runs in the background (pid ${note.pid}); stop it with \`kxm hub stop\``);
+      });
+      return EXIT.ok;
+    }
+    if (ended) throw new CommandFailed(lastWords(outputPath), undefined);
+    await Bun.sleep(LOOK_AGAIN_MS);
+  }
+  throw new CommandFailed(
+    `the hub (pid ${child.pid}) did not answer within ${spell(START_WAIT_MS)}`,
+    `Its output is in ${outputPath}.`,
+    EXIT.timedOut,
+  );
+}
+
+/** How this program is started again: a compiled one is itself, else the runtime needs the script. */
+export const ownScript = (): string[] => (Bun.main.startsWith("/$bunfs/") || Bun.main.includes("~BUN") ? [] : ["--no-env-file", Bun.main]);
+
+const lastWords = (path: string): string =>
+  readFileSync(path, "utf8")
+    .trim()
+    .replace(/^kxm: /, "") || "the hub ended without a word";
+
+async function answers(url: string): Promise<boolean> {
+  return ask(to(url), "GET", "/health", { timeoutMs: PROBE_MS }).then(
+    () => true,
+    () => false,
+  );
+}
+const to = (url: string) => ({ url });
+
+/** The running hub of a state folder: its process lives and it answers at its address. */
+async function findRunning(stateDir: string) {
+  const note = readNote(stateDir);
+  return note && isAlive(note.pid) && (await answers(note.url)) ? note : undefined;
+}
+
+async function stopHub({ stateDir }: ServeSettings, timeoutMs: number, out: Output): Promise<number> {
+  const note = await findRunning(stateDir);
+  if (!note) throw new CommandFailed(`no hub of this workspace runs (${stateDir})`, undefined, EXIT.unreachable);
+  process.kill(note.pid, "SIGTERM");
+  const deadline = performance.now() + timeoutMs;
+  while (isAlive(note.pid)) {
+    if (performance.now() > deadline)
+      throw new CommandFailed(
+        `the hub (pid ${note.pid}) still runs after ${spell(timeoutMs)}`,
+        `A second signal ends it at once: kill ${note.pid}`,
+        EXIT.timedOut,
+      );
+    await Bun.sleep(LOOK_AGAIN_MS);
+  }
+  out.result({ stopped: true, pid: note.pid }, () => out.line(`stopped the hub (pid ${note.pid})`));
+  return EXIT.ok;
+}
+
+async function showStatus({ stateDir }: ServeSettings, out: Output): Promise<number> {
+  const note = await findRunning(stateDir);
+  if (!note) {
+    out.result({ running: false }, () => out.line(`no hub of this workspace runs (${stateDir})`));
+    return EXIT.unreachable;
+  }
+  out.result({ running: true, ...note }, () =>
+    out.facts([
+      ["hub", note.url],
+      ["pid", note.pid],
+      ["version", note.version],
+      ["started", note.startedAt],
+      ["log", note.logPath],
+    ]),
+  );
+  return EXIT.ok;
+}

@@ -1,0 +1,56 @@
+// The command line of `kxm`. Every group of commands is a file of its own that adds itself here.
+import type { Command } from "commander";
+import { version } from "../../package.json";
+import { codeOfParse, createRoot, type Session } from "./command.ts";
+import { addHub } from "./hub.ts";
+import type { World } from "./output.ts";
+
+/** Adds a group's commands to the program. */
+export type AddGroup = (program: Command) => void;
+
+/** The order is the order of --help. A group that is not here does not exist. */
+const GROUPS: readonly AddGroup[] = [addHub];
+
+/** The program with all its commands, ready to parse. */
+export function buildProgram(session: Session): Command {
+  const program = createRoot(session)
+    .description("KXM: one hub for the coding agents on your machines.")
+    .version(version, "-V, --version", "show the version")
+    .helpCommand(false)
+    .addHelpText("after", "\nStart with `kxm hub`. `kxm COMMAND --help` shows the options and examples of a command.");
+  for (const add of GROUPS) add(program);
+  return program;
+}
+
+/** Runs one command line and returns the exit code. @param args without the names of the runtime and the script */
+export async function runProgram(args: readonly string[], world: World = processWorld()): Promise<number> {
+  const session: Session = { world, exitCode: 0 };
+  try {
+    await buildProgram(session).parseAsync(args, { from: "user" });
+    return session.exitCode;
+  } catch (error) {
+    return codeOfParse(error, world);
+  }
+}
+
+/** The real world: this process. The first SIGINT or SIGTERM aborts `stopping`; the second ends the process at once. */
+function processWorld(): World {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (stop.signal.aborted) process.exit(signal === "SIGINT" ? 130 : 143);
+    stop.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => onSignal(signal));
+  const output = (stream: NodeJS.WriteStream) => ({
+    write: (text: string) => void stream.write(text),
+    isTTY: stream.isTTY === true,
+    get columns() {
+      return stream.columns;
+    },
+  });
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0); // `kxm … | head`
+    throw error;
+  });
+  return { env: process.env, cwd: process.cwd(), stdout: output(process.stdout), stderr: output(process.stderr), stopping: stop.signal };
+}

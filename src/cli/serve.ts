@@ -1,0 +1,83 @@
+// The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
+import { networkInterfaces } from "node:os";
+import { createApi } from "../api/server.ts";
+import { openSqlite } from "../db/engine-sqlite.ts";
+import { type AdmissionRules, hostsOf } from "../http/admission.ts";
+import { type Hub, openHub } from "../hub/hub.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { newId } from "../protocol/ids.ts";
+import { createClock } from "./clock.ts";
+import { listen } from "./listen.ts";
+import { openLog } from "./log-file.ts";
+import type { ServeSettings } from "./settings.ts";
+import { keepAdminToken, plainFolder, privateFolder } from "./state-dir.ts";
+
+/** How long running requests may take after the hub was told to stop. */
+const STOP_GRACE_MS = 5_000;
+
+/** A running hub. */
+export interface Serving {
+  /** Where it listens, such as `http://127.0.0.1:7331`. */
+  url: string;
+  hub: Hub;
+  /** Stops accepting, ends streams, lets running requests finish, closes the store. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a hub in this process.
+ * @param alarm told of trouble that has no other place to go, such as a log that cannot be written
+ * @throws CommandFailed, StoreRefused when it cannot start; nothing is left open then
+ */
+export async function serve(settings: ServeSettings, alarm: (text: string) => void): Promise<Serving> {
+  makeFolders(settings);
+  const clock = createClock();
+  const logFile = openLog(settings.logPath, Date.now, alarm);
+  const stopping = new AbortController();
+  const cleanups: (() => unknown)[] = [() => logFile.close()];
+  const cleanUp = async () => {
+    while (cleanups.length > 0) await cleanups.pop()!();
+  };
+  try {
+    const engine = openSqlite(settings.dataPath, { clock, newId });
+    cleanups.push(() => engine.close());
+    const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal });
+    const hosts = new Set<string>();
+    const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts };
+    const app = createApi(hub, rules);
+    // The dashboard is mounted here: app.use(createViews(hub, rules)).
+    const listening = listen(app as never, settings.host, settings.port);
+    for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
+    hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
+    cleanups.push(async () => {
+      stopping.abort(); // streams say when to come back, long polls answer
+      await listening.stop(STOP_GRACE_MS);
+      hub.log({ event: "hub_stopped", pid: process.pid });
+    });
+    let stopped: Promise<void> | undefined;
+    return { url: listening.url, hub, stop: () => (stopped ??= cleanUp()) };
+  } catch (error) {
+    await cleanUp();
+    throw error;
+  }
+}
+
+function makeFolders({ workspaceDir, stateDir, logsDir, assetsDir, configDir }: ServeSettings) {
+  plainFolder(workspaceDir);
+  privateFolder(stateDir);
+  privateFolder(logsDir);
+  plainFolder(assetsDir);
+  plainFolder(configDir);
+}
+
+/** Without an admin token of the environment, the operator of this machine gets one of the hub's own. */
+function withLocalToken({ hub, stateDir }: ServeSettings) {
+  return hub.adminTokenHash === undefined ? { ...hub, localAdminTokenHash: sha256(keepAdminToken(stateDir)) } : hub;
+}
+
+/** Names that requests may carry. A hub on every address of the machine is known by each of them. */
+function namesOf(host: string): string[] {
+  const bracketed = (address: string) => (address.includes(":") ? `[${address}]` : address);
+  if (host !== "0.0.0.0" && host !== "::") return [bracketed(host)];
+  return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => bracketed(address)));
+}

@@ -1,0 +1,201 @@
+// The hub's settings from the environment. All problems are found at once, each with the variable's name; an invalid setting refuses the start.
+// The table below is also the source of docs/settings.md.
+import { isAbsolute, join, resolve } from "node:path";
+import { defaultSettings, type HubSettings } from "../hub/settings.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { CommandFailed } from "./output.ts";
+
+/** Everything a hub process is started with. */
+export interface ServeSettings {
+  host: string;
+  /** 0 = any free port. */
+  port: number;
+  /** File of the SQLite store, or `:memory:` for a private one that is gone at the end. */
+  dataPath: string;
+  /** Address of a PostgreSQL database; replaces dataPath. */
+  databaseUrl: string | undefined;
+  workspaceDir: string;
+  stateDir: string;
+  logsDir: string;
+  assetsDir: string;
+  configDir: string;
+  logPath: string;
+  /** Where people reach the hub when a proxy with TLS stands in front of it. */
+  publicUrl: string | undefined;
+  hub: HubSettings;
+}
+
+type Env = Record<string, string | undefined>;
+type Problem = { name: string; why: string };
+
+/** One variable, as the reference describes it. */
+export interface SettingDoc {
+  name: string;
+  /** What holds without it, in words. */
+  default: string;
+  meaning: string;
+}
+
+/** Every variable of the hub and the command line. */
+export const SETTINGS: readonly SettingDoc[] = [
+  {
+    name: "KXM_HOST",
+    default: "127.0.0.1",
+    meaning: "Name or address the hub listens on. Loopback names also listen on ::1. Any other needs KXM_AUTH_TOKEN.",
+  },
+  { name: "KXM_PORT", default: "7331", meaning: "Port the hub listens on. 0 takes any free one." },
+  {
+    name: "KXM_AUTH_TOKEN",
+    default: "none",
+    meaning: "Admin token. Asked of agents of every project without a token of its own. Required when the hub listens beyond this machine.",
+  },
+  { name: "KXM_PROJECT_TOKENS", default: "none", meaning: "JSON object of project → token. A project named here accepts only its own token." },
+  { name: "KXM_PUBLIC_URL", default: "none", meaning: "Address people use when a proxy with TLS stands in front, such as https://kxm.example.com." },
+  { name: "KXM_DATA_PATH", default: ".kxm/state/kxm.db", meaning: "File of the SQLite store. `:memory:` keeps nothing beyond the process." },
+  { name: "KXM_DATABASE_URL", default: "none", meaning: "A PostgreSQL database (postgres://…) instead of the file; several hubs may share it." },
+  { name: "KXM_WORKSPACE_DIR", default: ".kxm", meaning: "Folder of this workspace. The other folders lie in it unless they are set." },
+  { name: "KXM_STATE_DIR", default: "<workspace>/state", meaning: "Store, tokens and the note of the running hub. Only its owner may read it." },
+  { name: "KXM_LOGS_DIR", default: "<workspace>/logs", meaning: "Log files." },
+  { name: "KXM_ASSETS_DIR", default: "<workspace>/assets", meaning: "What the hub writes for people, such as retrospectives." },
+  { name: "KXM_CONFIG_DIR", default: "<workspace>/config", meaning: "Files people write for the hub." },
+  { name: "KXM_LOG_PATH", default: "<logs>/kxm-hub.jsonl", meaning: "The hub's log, one JSON object a line. Never holds message bodies or tokens." },
+  {
+    name: "KXM_MESSAGE_TTL_MS",
+    default: "86400000",
+    meaning: "How long a message waits for its reply unless its sender says otherwise. Milliseconds, at least 1000.",
+  },
+  { name: "KXM_MESSAGE_RETENTION_MS", default: "604800000", meaning: "How long an ended message is kept. Milliseconds, at least 1000." },
+  { name: "KXM_RATE_LIMIT_MAX", default: "600", meaning: "Requests an agent or address may make in one window. At least 1." },
+  { name: "KXM_RATE_LIMIT_WINDOW_MS", default: "60000", meaning: "Length of that window. Milliseconds, at least 100." },
+];
+
+const LOOPBACK = /^(localhost|::1|127(\.\d{1,3}){3})$/i;
+/** Whether a hub that listens on this name is reached from this machine only. */
+export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+
+/**
+ * Reads the hub's settings.
+ * @param cwd folder that relative paths start from
+ * @throws CommandFailed that lists every invalid variable
+ */
+export function readSettings(env: Env, cwd: string): ServeSettings {
+  const problems: Problem[] = [];
+  const text = (name: string, fallback: string) => env[name]?.trim() || fallback;
+  const integer = (name: string, fallback: number, min: number, max = Number.MAX_SAFE_INTEGER) => {
+    const given = env[name]?.trim();
+    if (!given) return fallback;
+    const value = /^\d{1,16}$/.test(given) ? Number(given) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    problems.push({ name, why: `must be a whole number ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}` });
+    return fallback;
+  };
+  const path = (name: string, fallback: string) => resolve(cwd, text(name, fallback));
+
+  const host = readHost(env, problems);
+  const adminToken = readAdminToken(env, host, problems);
+  const projectTokenHashes = readProjectTokens(env, problems);
+  const workspaceDir = path("KXM_WORKSPACE_DIR", ".kxm");
+  const inWorkspace = (name: string, folder: string) => path(name, join(workspaceDir, folder));
+  const stateDir = inWorkspace("KXM_STATE_DIR", "state");
+  const logsDir = inWorkspace("KXM_LOGS_DIR", "logs");
+  const dataPath = text("KXM_DATA_PATH", join(stateDir, "kxm.db"));
+  const publicUrl = readPublicUrl(env, problems);
+  const settings: ServeSettings = {
+    host,
+    port: integer("KXM_PORT", 7331, 0, 65_535),
+    dataPath: dataPath === ":memory:" || isAbsolute(dataPath) ? dataPath : resolve(cwd, dataPath),
+    databaseUrl: readDatabaseUrl(env, problems),
+    workspaceDir,
+    stateDir,
+    logsDir,
+    assetsDir: inWorkspace("KXM_ASSETS_DIR", "assets"),
+    configDir: inWorkspace("KXM_CONFIG_DIR", "config"),
+    logPath: path("KXM_LOG_PATH", join(logsDir, "kxm-hub.jsonl")),
+    publicUrl,
+    hub: {
+      ...defaultSettings(),
+      host,
+      adminTokenHash: adminToken === undefined ? undefined : sha256(adminToken),
+      projectTokenHashes,
+      loopback: isLoopback(host),
+      messageTtlMs: integer("KXM_MESSAGE_TTL_MS", defaultSettings().messageTtlMs, 1_000),
+      messageRetentionMs: integer("KXM_MESSAGE_RETENTION_MS", defaultSettings().messageRetentionMs, 1_000),
+      rateLimit: {
+        max: integer("KXM_RATE_LIMIT_MAX", defaultSettings().rateLimit!.max, 1),
+        windowMs: integer("KXM_RATE_LIMIT_WINDOW_MS", defaultSettings().rateLimit!.windowMs, 100),
+      },
+    },
+  };
+  if (problems.length > 0) throw refusal(problems);
+  return settings;
+}
+
+function refusal(problems: Problem[]): CommandFailed {
+  const lines = problems.map(({ name, why }) => `${name} ${why}`);
+  const message =
+    lines.length === 1
+      ? `the hub does not start: ${lines[0]}`
+      : `the hub does not start, ${lines.length} settings are wrong:\n       ${lines.join("\n       ")}`;
+  return new CommandFailed(message, "`kxm hub start --help` names the settings; nothing was changed.");
+}
+
+function readHost(env: Env, problems: Problem[]): string {
+  const host = env["KXM_HOST"]?.trim() || "127.0.0.1";
+  if (host.length <= 253 && /^[A-Za-z0-9._:%-]+$/.test(host)) return host;
+  problems.push({ name: "KXM_HOST", why: "must be a host name or an IP address, without scheme, port or brackets" });
+  return "127.0.0.1";
+}
+
+function readAdminToken(env: Env, host: string, problems: Problem[]): string | undefined {
+  const name = "KXM_AUTH_TOKEN";
+  const token = env[name]?.trim();
+  if (!token) {
+    if (!isLoopback(host)) problems.push({ name, why: `is required because KXM_HOST (${host}) is not this machine alone` });
+    return undefined;
+  }
+  if (/[\s,]/.test(token) || token.length > 1_024) problems.push({ name, why: "must be at most 1024 characters without spaces or commas" });
+  return token;
+}
+
+function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {
+  const name = "KXM_PROJECT_TOKENS";
+  const hashes = new Map<string, string>();
+  const given = env[name]?.trim();
+  if (!given) return hashes;
+  let value: unknown;
+  try {
+    value = JSON.parse(given);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    problems.push({ name, why: "must be a JSON object of project names and tokens" });
+    return hashes;
+  }
+  for (const [project, token] of Object.entries(value)) {
+    const trimmed = typeof token === "string" ? token.trim() : "";
+    const key = project.trim();
+    if (key === "" || key.length > 128) problems.push({ name, why: `names a project of ${key.length} characters; use 1 to 128` });
+    else if (trimmed === "" || /[\s,]/.test(trimmed))
+      problems.push({ name, why: `must give ${JSON.stringify(key)} a token without spaces or commas` });
+    else hashes.set(key, sha256(trimmed));
+  }
+  return hashes;
+}
+
+function readDatabaseUrl(env: Env, problems: Problem[]): string | undefined {
+  const given = env["KXM_DATABASE_URL"]?.trim();
+  if (!given) return undefined;
+  if (!/^postgres(ql)?:\/\/[^\s]+$/.test(given) || !URL.canParse(given))
+    problems.push({ name: "KXM_DATABASE_URL", why: "must be an address such as postgres://user@host/database" });
+  return given;
+}
+
+function readPublicUrl(env: Env, problems: Problem[]): string | undefined {
+  const given = env["KXM_PUBLIC_URL"]?.trim();
+  if (!given) return undefined;
+  const url = URL.parse(given);
+  if (url && /^https?:$/.test(url.protocol) && url.pathname === "/" && !url.search && !url.hash && !url.username) return url.origin;
+  problems.push({ name: "KXM_PUBLIC_URL", why: "must be an address without a path, such as https://kxm.example.com" });
+  return undefined;
+}

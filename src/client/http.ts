@@ -1,0 +1,129 @@
+// One HTTP exchange with a hub. Knows addresses, JSON and refusals, nothing of what is asked. Runs in Node 20, Bun and browsers.
+
+/** Where a hub is and what its callers show it. */
+export interface Connection {
+  /** Such as `http://127.0.0.1:7331`, without a path. */
+  url: string;
+  /** Bearer token, when the hub asks for one. */
+  token?: string | undefined;
+  /** Replaces the global fetch (tests, agents behind a proxy). */
+  fetch?: ((request: Request) => Promise<Response>) | undefined;
+}
+
+/** The hub said no: its code, its sentence, what to do next, and the flat extra members of the answer. */
+export class HubRefusal extends Error {
+  override readonly name = "HubRefusal";
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string | undefined,
+    readonly requestId: string | undefined,
+    readonly extras: Record<string, unknown>,
+  ) {
+    super(message);
+  }
+  /** Seconds after which the same request may be sent again, when the hub said so. */
+  get retryAfterSeconds(): number | undefined {
+    return this.extras["retryAfterSeconds"] as number | undefined;
+  }
+}
+
+/** No answer from the address: nothing listens, the line broke, or what answered is no hub. */
+export class HubUnreachable extends Error {
+  override readonly name = "HubUnreachable";
+  constructor(
+    readonly url: string,
+    why: string,
+    options?: ErrorOptions,
+  ) {
+    super(`no hub answers at ${url}: ${why}`, options);
+  }
+}
+
+/** The caller's own time limit passed before the hub answered. */
+export class HubTimeout extends Error {
+  override readonly name = "HubTimeout";
+}
+
+/** One request. `body` is sent as JSON; a POST without one sends `{}`. */
+export interface Exchange {
+  body?: unknown;
+  headers?: Record<string, string>;
+  query?: Record<string, string | number | boolean | undefined>;
+  /** Ends the wait. Milliseconds; none = as long as the hub takes. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** What came back. */
+export interface Answered<T> {
+  status: number;
+  body: T;
+  headers: Headers;
+}
+
+/**
+ * Sends one request and reads the JSON answer.
+ * @throws HubRefusal for every status of 400 and above, HubUnreachable without an answer, HubTimeout after timeoutMs
+ */
+export async function ask<T = any>(to: Connection, method: "GET" | "POST" | "DELETE", path: string, exchange: Exchange = {}): Promise<Answered<T>> {
+  const response = await open(to, method, path, exchange);
+  const text = await response.text().catch((cause) => {
+    throw ended(to.url, exchange, cause);
+  });
+  return { status: response.status, body: (text === "" ? undefined : readAnswer(to.url, text)) as T, headers: response.headers };
+}
+
+/** The same without reading the body: for streams and downloads. The caller reads or cancels it. */
+export async function open(to: Connection, method: "GET" | "POST" | "DELETE", path: string, exchange: Exchange = {}): Promise<Response> {
+  const { body, headers = {}, query = {}, timeoutMs, signal } = exchange;
+  const url = new URL(path, to.url);
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
+  const signals = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)].filter((one) => one !== undefined);
+  const request = new Request(url, {
+    method,
+    headers: {
+      ...(method === "POST" && { "content-type": "application/json" }),
+      ...(to.token !== undefined && { authorization: `Bearer ${to.token}` }),
+      ...headers,
+    },
+    ...(method === "POST" && { body: JSON.stringify(body ?? {}) }),
+    ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+    redirect: "error", // a hub never redirects an API call; a token must not follow one elsewhere
+  });
+  const send = to.fetch ?? fetch;
+  const response = await send(request).catch((cause) => {
+    throw ended(to.url, exchange, cause);
+  });
+  if (response.status >= 400) throw await refusalOf(to.url, response);
+  return response;
+}
+
+function ended(url: string, { timeoutMs, signal }: Exchange, cause: unknown): Error {
+  if (signal?.aborted) return signal.reason instanceof Error ? signal.reason : new DOMException("aborted", "AbortError");
+  if (cause instanceof Error && cause.name === "TimeoutError")
+    return new HubTimeout(`the hub at ${url} did not answer within ${timeoutMs} ms`, { cause });
+  const { code } = (cause ?? {}) as { code?: unknown };
+  const refused = code === "ConnectionRefused" || code === "ECONNREFUSED";
+  return new HubUnreachable(url, refused ? "nothing listens there" : "the connection failed", { cause });
+}
+
+function readAnswer(url: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new HubUnreachable(url, "what answered is not a KXM hub", { cause });
+  }
+}
+
+async function refusalOf(url: string, response: Response): Promise<Error> {
+  const text = await response.text().catch(() => "");
+  if (response.status === 413 && text === "") return new HubRefusal(413, "payload_too_large", "the body is too large", undefined, undefined, {});
+  const body = readAnswer(url, text) as Record<string, unknown> | null;
+  if (typeof body?.["code"] !== "string") return new HubUnreachable(url, `what answered is not a KXM hub (status ${response.status})`);
+  const { error, code, requestId, hint, ...extras } = body;
+  const wait = Number(response.headers.get("retry-after") ?? Number.NaN);
+  if (wait >= 0) extras["retryAfterSeconds"] = wait;
+  return new HubRefusal(response.status, code as string, String(error ?? code), hint as string | undefined, requestId as string | undefined, extras);
+}
