@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { version } from "../../package.json";
 import { ask } from "../client/http.ts";
+import { VERSION } from "../protocol/version.ts";
 import { define, duration, group, number, spell } from "./command.ts";
 import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
 import { readSettings, SETTINGS, type ServeSettings } from "./settings.ts";
@@ -59,7 +59,7 @@ const withOptions = (env: World["env"], { host, port }: StartOptions) => ({
 async function runHere(settings: ServeSettings, out: Output, world: World): Promise<number> {
   const { serve } = await import("./serve.ts");
   const serving = await serve(settings, (text) => world.stderr.write(`kxm: ${text}\n`));
-  const note = { pid: process.pid, url: serving.url, version, startedAt: new Date().toISOString(), logPath: settings.logPath };
+  const note = { pid: process.pid, url: serving.url, version: VERSION, startedAt: new Date().toISOString(), logPath: settings.logPath };
   writeNote(settings.stateDir, note);
   out.result(note, () => greet(out, serving.url));
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 // The command line of `kxm`. Every group of commands is a file of its own that adds itself here.
 import type { Command } from "commander";
-import { version } from "../../package.json";
+import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addHub } from "./hub.ts";
 import type { World } from "./output.ts";
@@ -15,7 +15,7 @@ const GROUPS: readonly AddGroup[] = [addHub];
 export function buildProgram(session: Session): Command {
   const program = createRoot(session)
     .description("KXM: one hub for the coding agents on your machines.")
-    .version(version, "-V, --version", "show the version")
+    .version(VERSION, "-V, --version", "show the version")
     .helpCommand(false)
     .addHelpText("after", "\nStart with `kxm hub`. `kxm COMMAND --help` shows the options and examples of a command.");
   for (const add of GROUPS) add(program);
@@ -23,7 +23,7 @@ export function buildProgram(session: Session): Command {
 }
 
 /** Runs one command line and returns the exit code. @param args without the names of the runtime and the script */
-export async function runProgram(args: readonly string[], world: World = processWorld()): Promise<number> {
+export async function runProgram(args: readonly string[], world: World = thisProcess()): Promise<number> {
   const session: Session = { world, exitCode: 0 };
   try {
     await buildProgram(session).parseAsync(args, { from: "user" });
@@ -34,7 +34,7 @@ export async function runProgram(args: readonly string[], world: World = process
 }
 
 /** The real world: this process. The first SIGINT or SIGTERM aborts `stopping`; the second ends the process at once. */
-function processWorld(): World {
+function thisProcess(): World {
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
     if (stop.signal.aborted) process.exit(signal === "SIGINT" ? 130 : 143);
