@@ -1,39 +1,68 @@
 // PostgreSQL: a write lane per project. Waiting calls of a project share one transaction on one connection, each in its own savepoint, under a lock
 // of the project that all hubs respect. So the calls of a project happen one after another, as on SQLite: a rule that is right there is right here.
 import { SQL } from "bun";
-import { drizzle } from "drizzle-orm/bun-sql";
 import { WRITE_BATCH_POSTGRES_MAX } from "../protocol/limits.ts";
-import type { Dialect, Slots } from "./dialect.ts";
+import { isConnectionLoss, newUse, postgresDialect, settleOnStores, sqlState, type Use } from "./dialect-postgres.ts";
 import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX } from "./engine.ts";
 import { follow, Wakeups } from "./follow.ts";
-import { migratePostgres } from "./migrate.ts";
-import { postgresTables } from "./schema-kit.ts";
-import { type AppendedEvent, ForeignAwait, flushEvents, type Outcome, openStores, type Rule, StorageUnavailable, Tx } from "./tx.ts";
+import { watchHealth } from "./health.ts";
+import { ensureGeneration } from "./meta.ts";
+import { type Migration, migratePostgres } from "./migrate.ts";
+import { preparePostgres } from "./postgres-server.ts";
+import {
+  type AppendedEvent,
+  flushEvents,
+  type Outcome,
+  openStores,
+  type Rule,
+  StorageUnavailable,
+  type Stores,
+  Tx,
+  type Unavailability,
+} from "./tx.ts";
 
 const CONNECTIONS = 8;
 const BATCH_MAX = WRITE_BATCH_POSTGRES_MAX; // PostgreSQL keeps 64 subtransactions of a transaction at hand; beyond that every snapshot gets slow
 const RERUNS_MAX = 5;
-const STUCK_MS = 10_000; // a hub that froze must not keep its project locked
+const STUCK_MS = 10_000;
 const CHANNEL = "kxm_events";
 const LOST_RACE = new Set(["23505", "40001", "40P01"]); // unique violation, serialization failure, deadlock: only between projects
 
-export async function openPostgres(url: string, options: EngineOptions & { connections?: number }): Promise<Engine> {
-  const { clock, newId, queueMax = QUEUE_MAX, connections = CONNECTIONS, idleMs = IDLE_MS } = options;
-  await migratePostgres(url);
-  const all = Array.from({ length: connections }, () => writeConnection(url));
+export type PostgresOptions = EngineOptions & {
+  /** Write connections, and as many for reads. */
+  connections?: number;
+  /** A hub that froze keeps its project locked this long at most, ms. */
+  stuckMs?: number;
+  migrations?: readonly Migration[];
+};
+
+/** Opens a hub's share of a database. Several hubs may use the same one. @throws StoreRefused */
+export async function openPostgres(url: string, options: PostgresOptions): Promise<Engine> {
+  const { clock, newId, queueMax = QUEUE_MAX, connections = CONNECTIONS, idleMs = IDLE_MS, stuckMs = STUCK_MS, log = () => {} } = options;
+  const session = await preparePostgres(url, log);
+  await migratePostgres(url, options.migrations);
+  const client = (max: number, more = {}) => new SQL({ url, max, connectionTimeout: 5, connection: { ...session, ...more } });
+  // A lock that does not come within twice the time a frozen hub may hold it will not come.
+  const all = Array.from({ length: connections }, () =>
+    writeConnection(client(1, { idle_in_transaction_session_timeout: stuckMs, lock_timeout: 2 * stuckMs })),
+  );
   const idle = [...all];
-  const reads = new SQL({ url, max: connections });
+  const reads = client(connections);
   const read = openStores(postgresDialect(reads, { use: newUse() }));
-  const [notices, listener] = [new SQL({ url, max: 1 }), new SQL({ url, max: 1 })];
+  const [notices, listener] = [client(1), client(1)];
   const wakeups = new Wakeups();
+  const health = watchHealth({ clock, log });
   const lanes = new Map<string, Call[]>(); // by project, longest waiting first
   const [running, unsent] = [new Set<string>(), new Set<string>()];
   let waiting = 0;
+  let armed = false;
   let sending: Promise<void> | undefined;
   let closed = false;
+  let drained = () => {};
   await listener.listen(CHANNEL, (project: string) => wakeups.wake(project));
 
   function next() {
+    armed = false;
     for (const [project, calls] of [...lanes]) {
       if (idle.length === 0) return;
       if (running.has(project)) continue;
@@ -44,23 +73,26 @@ export async function openPostgres(url: string, options: EngineOptions & { conne
       running.add(project);
       void serve(idle.pop()!, project, batch);
     }
+    if (waiting === 0 && running.size === 0) drained();
   }
 
   async function serve(connection: Connection, project: string, calls: Call[]) {
-    const { client, stores } = connection;
     const appended: AppendedEvent[] = [];
     const outcomes: Outcome<unknown>[] = [];
     try {
-      // READ COMMITTED: the next query sees what the last holder of the lock committed. A stricter level would take its snapshot before the lock.
-      await client.unsafe(`begin; select pg_advisory_xact_lock(${lockKey(project)}); savepoint call`);
+      await begin(connection, project);
       for (const { rule } of calls) outcomes.push(await perform(connection, rule, appended));
-      await flushEvents(appended, stores);
-      await client.unsafe("commit");
+      connection.use = newUse();
+      await flushEvents(appended, connection.stores);
+      await connection.client.unsafe("commit");
       calls.forEach((call, index) => call.settle(outcomes[index]!));
+      health.committed();
       for (const changed of new Set(appended.map((event) => event.project))) announce(changed);
     } catch (cause) {
-      await client.unsafe("rollback").catch(() => {}); // a lost connection is opened anew by its next query
-      for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable("commit_failed", { cause }) });
+      await connection.client.unsafe("rollback").catch(() => {}); // a lost connection is opened anew by its next query
+      const reason = reasonOf(cause);
+      health.failed(reason, cause instanceof Error ? cause.message : String(cause));
+      for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable(reason, { cause }) });
     }
     running.delete(project);
     idle.push(connection);
@@ -79,7 +111,7 @@ export async function openPostgres(url: string, options: EngineOptions & { conne
         appended.push(...tx.appended);
         return outcome;
       }
-      if (isConnectionLoss(error)) throw error;
+      if (isConnectionLoss(error) || reasonOf(error) === "disk_full") throw error;
       await connection.client.unsafe("rollback to call");
       if (!LOST_RACE.has(sqlState(error)) || run === RERUNS_MAX) return { ok: false, error }; // else once more: it will see the winner's row
     }
@@ -100,101 +132,73 @@ export async function openPostgres(url: string, options: EngineOptions & { conne
     })();
   }
 
-  return {
+  function write<T>(project: string, rule: Rule<T>): Promise<T> {
+    if (closed || waiting >= queueMax) return Promise.reject(new StorageUnavailable(closed ? "closed" : "queue_full"));
+    return new Promise<T>((resolve, reject) => {
+      const calls = lanes.get(project) ?? [];
+      lanes.set(project, calls);
+      calls.push({ rule, at: performance.now(), settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
+      waiting++;
+      if (!armed) setImmediate(next); // so that the calls of one turn share a transaction
+      armed = true;
+    });
+  }
+
+  async function close() {
+    if (closed) return;
+    closed = true;
+    const done = Promise.withResolvers<void>();
+    drained = done.resolve;
+    setImmediate(next);
+    await done.promise;
+    await sending;
+    await Promise.all([reads, notices, listener, ...all.map((connection) => connection.client)].map((each) => each.close({ timeout: 1 })));
+  }
+
+  const engine = {
+    kind: "postgres" as const,
+    generation: "",
     read,
-    write<T>(project: string, rule: Rule<T>) {
-      if (closed || waiting >= queueMax) return Promise.reject(new StorageUnavailable(closed ? "closed" : "queue_full"));
-      return new Promise<T>((resolve, reject) => {
-        const calls = lanes.get(project) ?? [];
-        lanes.set(project, calls);
-        calls.push({ rule, settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
-        if (waiting++ === 0) setImmediate(next); // so that the calls of one turn share a transaction
-      });
-    },
-    follow: (project, after, signal) => follow(read.events.after, wakeups, { project, after, signal, idleMs }),
-    async close() {
-      closed = true;
-      while (waiting > 0 || running.size > 0) await Bun.sleep(1);
-      await sending;
-      await Promise.all([reads, notices, listener, ...all.map(({ client }) => client)].map((client) => client.close()));
-    },
+    write,
+    follow: (project: string, after: number, signal: AbortSignal) => follow(read.events, wakeups, { project, after, signal, idleMs }),
+    health: async () => ({ ...(await health.check(write)), queued: waiting }),
+    announce: () => {}, // hubs share a database; nobody holds it
+    close,
   };
+  try {
+    engine.generation = await write("", ensureGeneration);
+    return engine;
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
-/** What the current call did to its connection, and what to do when none of its queries is running. */
-type Use = { fault: unknown; pending: number; onIdle: () => void };
-type Connection = ReturnType<typeof writeConnection>;
-const newUse = (): Use => ({ fault: undefined, pending: 0, onIdle: () => {} });
+type Connection = { use: Use; client: SQL; stores: Stores };
 
-function writeConnection(url: string) {
-  const client = new SQL({ url, max: 1, connection: { idle_in_transaction_session_timeout: STUCK_MS } });
+function writeConnection(client: SQL): Connection {
   const holder = { use: newUse() };
   return Object.assign(holder, { client, stores: openStores(postgresDialect(client, holder)) });
 }
 
-/** A rule that is neither done nor waiting for a query waits for something else. A turn of the event loop without a query tells. */
-function settleOnStores<T>(use: Use, work: () => Promise<T>): Promise<Outcome<T>> {
-  return new Promise((resolve) => {
-    const fail = (message: string) => resolve({ ok: false, error: new ForeignAwait(message) });
-    use.onIdle = () =>
-      setImmediate(() => {
-        if (use.pending === 0) fail("a rule awaited something other than tx");
-      });
-    work().then(
-      (value) => (use.pending === 0 ? resolve({ ok: true, value }) : fail("a rule ended before its store calls did: await every one")),
-      (error) => resolve({ ok: false, error }),
-    );
-    use.onIdle();
-  });
-}
-
-function postgresDialect(client: SQL, holder: { use: Use }): Dialect {
-  const db: any = drizzle(client, { casing: "snake_case" }); // the builders a store uses are the same in both dialects; the contract suite holds us to it
-  const lazily = (query: any) => {
-    let it: any;
-    return () => (it ??= query.prepare(""));
-  };
-  const guarded = async <T>(query: () => Promise<T>) => {
-    const use = holder.use;
-    use.pending++;
-    try {
-      return await query();
-    } catch (error) {
-      use.fault ??= error; // a COMMIT after it would answer ROLLBACK without an error, so the call must fail whatever the rule does
-      throw error;
-    } finally {
-      if (--use.pending === 0) use.onIdle();
-    }
-  };
-  return {
-    db,
-    tables: postgresTables,
-    one: (query) => {
-      const it = lazily(query);
-      return async (slots?: Slots) => (await guarded<any[]>(() => it().execute(slots)))[0];
-    },
-    all: (query) => {
-      const it = lazily(query);
-      return (slots?: Slots) => guarded<any[]>(() => it().execute(slots));
-    },
-    run: (query) => {
-      const it = lazily(query);
-      return async (slots: Slots) => {
-        await guarded(() => it().execute(slots));
-      };
-    },
-    locked: (query: any) => query.for("update"),
-    insertAll: (table) => async (rows) => {
-      if (rows.length > 0) await guarded(() => db.insert(table).values(rows).execute());
-    },
-    now: (query: any) => guarded(() => query.execute()),
-  };
+/** Takes the project's lock. A connection that was cut while it was idle shows only now: nothing has happened on it, so once more. */
+async function begin({ client }: Connection, project: string) {
+  // READ COMMITTED: the next query sees what the last holder of the lock committed. A stricter level would take its snapshot before the lock.
+  const statements = `begin isolation level read committed; select pg_advisory_xact_lock(${lockKey(project)}); savepoint call`;
+  try {
+    await client.unsafe(statements);
+  } catch (error) {
+    if (!isConnectionLoss(error)) throw error;
+    await client.unsafe(statements);
+  }
 }
 
 const lockKey = (project: string) => BigInt.asIntN(64, Bun.hash.xxHash64(project));
-const causes = (error: any): any[] => (error ? [error, ...causes(error.cause)] : []);
-const sqlState = (error: unknown): string =>
-  causes(error)
-    .map((cause) => cause.errno ?? "")
-    .find((state) => /^[0-9A-Z]{5}$/.test(state)) ?? "";
-const isConnectionLoss = (error: unknown) => causes(error).some(({ code }) => /^ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)/.test(code ?? ""));
+
+function reasonOf(error: unknown): Unavailability {
+  if (error instanceof StorageUnavailable) return error.reason;
+  if (isConnectionLoss(error)) return "unreachable";
+  if (sqlState(error) === "53100") return "disk_full";
+  if (sqlState(error) === "55P03") return "busy";
+  return "commit_failed";
+}

@@ -1,46 +1,48 @@
 // SQLite: one write connection, one read connection. Calls of one turn of the event loop share one durable COMMIT, each in its own savepoint.
 // A batch runs from BEGIN to COMMIT without leaving its turn, so nothing else can ever see or touch the open transaction.
 
-import { drainMicrotasks } from "bun:jsc";
-import { Database } from "bun:sqlite";
-import { drizzle } from "drizzle-orm/bun-sqlite";
-import { WRITE_BATCH_MAX, WRITE_BATCH_MS_MAX } from "../protocol/limits.ts";
-import type { Dialect, Slots } from "./dialect.ts";
-import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX } from "./engine.ts";
+import { WAL_BYTES_MAX, WRITE_BATCH_MAX, WRITE_BATCH_MS_MAX } from "../protocol/limits.ts";
+import { type Fault, settleRule, sqliteDialect } from "./dialect-sqlite.ts";
+import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX, WRITE_WAIT_MS_MAX } from "./engine.ts";
 import { follow, Wakeups } from "./follow.ts";
-import { migrateSqlite } from "./migrate.ts";
-import { sqliteTables } from "./schema-kit.ts";
-import { everySlot } from "./slots.ts";
-import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, StorageUnavailable, Tx } from "./tx.ts";
+import { watchHealth } from "./health.ts";
+import type { Migration } from "./migrate.ts";
+import { codeOf, openStoreFile } from "./store-file.ts";
+import { type Outcome, openStores, type Rule, StorageUnavailable, type Unavailability } from "./tx.ts";
 
-const BATCH_MAX = WRITE_BATCH_MAX;
-const BATCH_MS = WRITE_BATCH_MS_MAX;
-const PRAGMAS = [
-  "journal_mode = wal",
-  "synchronous = full",
-  "busy_timeout = 5000",
-  "foreign_keys = on",
-  "temp_store = memory", // or every batch's savepoint journal spills to a file: 30 us a call
-  "cache_size = -65536",
-  "wal_autocheckpoint = 4000",
-  "journal_size_limit = 67108864",
-];
+const BUSY_RETRY_MS = 10;
+const BUSY_NOTED_MS = 250;
+const REOPEN_EVERY_MS = 250;
+const CHECKPOINT_EVERY_MS = 1_000;
 
-export function openSqlite(path: string, options: EngineOptions & { batchMax?: number; batchMs?: number }): Engine {
-  const { clock, newId, queueMax = QUEUE_MAX, batchMax = BATCH_MAX, batchMs = BATCH_MS, idleMs = IDLE_MS } = options;
-  const writer = connect(path);
-  migrateSqlite(writer);
-  const reader = connect(path, "query_only = 1");
+export type SqliteOptions = EngineOptions & {
+  /** Calls of one transaction, and for how many ms it may take on more. */
+  batchMax?: number;
+  batchMs?: number;
+  /** The log's size at which a checkpoint is forced, bytes. */
+  walMax?: number;
+  migrations?: readonly Migration[];
+  beforeMigration?: (path: string) => void;
+};
+
+/** Opens the store in the file at an absolute path. @throws StoreRefused */
+export async function openSqlite(path: string, options: SqliteOptions): Promise<Engine> {
+  const { clock, newId, queueMax = QUEUE_MAX, batchMax = WRITE_BATCH_MAX, batchMs = WRITE_BATCH_MS_MAX } = options;
+  const { idleMs = IDLE_MS, walMax = WAL_BYTES_MAX, log = () => {} } = options;
+  const file = await openStoreFile(path, { ...options, log });
   const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(writer, fault));
-  const read = openStores(sqliteDialect(reader, { first: undefined }));
-  const statement = (text: string) => writer.prepare(text);
-  const [begin, commit, rollback] = [statement("begin immediate"), statement("commit"), statement("rollback")];
-  const [savepoint, release, undo] = [statement("savepoint call"), statement("release call"), statement("rollback to call")];
+  const stores = openStores(sqliteDialect(file.writer, fault));
+  const read = openStores(sqliteDialect(file.reader, { first: undefined }));
   const wakeups = new Wakeups();
   const queue: Call[] = [];
+  const health = watchHealth({ clock, log });
+  let statements = prepareLane(file.writer.database);
   let armed = false;
   let closed = false;
+  let broken = false; // the connection must be opened anew before it is used again
+  let reopenAfter = 0;
+  let busySince: number | undefined;
+  let checkpointTimer: ReturnType<typeof setTimeout> | undefined;
 
   function flush() {
     armed = false;
@@ -50,41 +52,85 @@ export function openSqlite(path: string, options: EngineOptions & { batchMax?: n
     const outcomes: Outcome<unknown>[] = [];
     const changed = new Set<string>();
     try {
-      begin.run();
+      repair(started);
+      statements.begin.run();
+      busySince = undefined;
       while (queue.length > 0 && calls.length < batchMax && performance.now() - started < batchMs) {
         const call = queue.shift()!;
         calls.push(call);
         outcomes.push(perform(call.rule, changed));
       }
-      commit.run(); // the fsync: nobody is answered before it returns
+      statements.commit.run(); // the fsync: nobody is answered before it returns
+      confirmFiles();
       calls.forEach((call, index) => call.settle(outcomes[index]!));
+      health.committed();
       for (const project of changed) wakeups.wake(project);
     } catch (cause) {
-      if (writer.inTransaction) rollback.run();
-      if (calls.length === 0) calls.push(...queue.splice(0, batchMax)); // BEGIN failed: these never ran
-      for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable("commit_failed", { cause }) });
+      if (isBusy(cause) && calls.length === 0) return waitForLock(started);
+      fail(cause, calls);
     }
     if (queue.length > 0) arm();
   }
 
   function perform(rule: Rule<unknown>, changed: Set<string>): Outcome<unknown> {
-    savepoint.run();
-    fault.first = undefined;
-    const tx = new Tx(stores, clock(), newId);
-    const outcome = settleNow(async () => {
-      const value = await rule(tx);
-      await flushEvents(tx.appended, stores);
-      return value;
-    });
-    tx.close();
+    statements.savepoint.run();
+    const { outcome, appended } = settleRule(stores, fault, { now: clock(), newId }, rule);
     // Disk full and I/O errors may have rolled back the whole transaction, not only this call: then everyone in it failed.
-    if (!writer.inTransaction) throw fault.first ?? new Error("the transaction is gone");
-    const failed = !outcome.ok || fault.first !== undefined;
-    if (failed) undo.run();
-    release.run();
-    if (failed) return { ok: false, error: outcome.ok ? fault.first : outcome.error };
-    for (const event of tx.appended) changed.add(event.project);
+    if (!file.writer.database.inTransaction) throw fault.first ?? new Error("the transaction is gone");
+    if (reasonOf(fault.first) !== undefined) throw fault.first;
+    if (!outcome.ok) statements.undo.run();
+    statements.release.run();
+    if (outcome.ok) for (const event of appended) changed.add(event.project);
     return outcome;
+  }
+
+  /** Data or log removed while we ran: what was just committed would not be found at the next start, so nobody may be told it is durable. */
+  function confirmFiles() {
+    const { inPlace, walBytes } = file.look();
+    if (!inPlace) throw new StorageUnavailable("file_gone");
+    if (walBytes > walMax) checkpoint();
+  }
+
+  /** Before a batch: a connection under which the disk failed is opened anew, at most every REOPEN_EVERY_MS. */
+  function repair(now: number) {
+    if (!broken) return;
+    if (now < reopenAfter) throw new StorageUnavailable("degraded");
+    reopenAfter = now + REOPEN_EVERY_MS;
+    file.reopen();
+    statements = prepareLane(file.writer.database);
+    broken = false;
+  }
+
+  /** Another program writes: nobody is blocked meanwhile, and whoever has waited long enough is told. */
+  function waitForLock(now: number) {
+    while (queue.length > 0 && queue[0]!.at + WRITE_WAIT_MS_MAX <= now) queue.shift()!.settle({ ok: false, error: new StorageUnavailable("busy") });
+    busySince ??= now;
+    if (now - busySince >= BUSY_NOTED_MS) health.failed("busy", "another program holds a write lock on the data file");
+    if (queue.length === 0) return;
+    armed = true;
+    setTimeout(flush, BUSY_RETRY_MS);
+  }
+
+  function fail(cause: unknown, calls: Call[]) {
+    const { database } = file.writer;
+    tryTo(() => database.inTransaction && statements.rollback.run());
+    if (calls.length === 0) calls.push(...queue.splice(0, batchMax)); // these never ran
+    const reason = cause instanceof StorageUnavailable ? cause.reason : (reasonOf(cause) ?? "commit_failed");
+    if (reason !== "disk_full" && reason !== "degraded") broken = true;
+    if (reason !== "degraded") health.failed(reason, cause instanceof Error ? cause.message : String(cause));
+    for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable(reason, { cause }) });
+  }
+
+  /** The log is over its cap because a reader keeps it from starting over. Tried again until it gets through, without a write to trigger it. */
+  function checkpoint() {
+    if (checkpointTimer !== undefined || closed) return;
+    const attempt = () => {
+      checkpointTimer = undefined;
+      if (closed || broken) return;
+      tryTo(() => file.writer.database.query("pragma wal_checkpoint(truncate)").get());
+      if (file.look().walBytes > walMax) checkpointTimer = setTimeout(attempt, CHECKPOINT_EVERY_MS).unref();
+    };
+    checkpointTimer = setTimeout(attempt, 0);
   }
 
   function arm() {
@@ -92,88 +138,63 @@ export function openSqlite(path: string, options: EngineOptions & { batchMax?: n
     armed = true;
   }
 
+  function write<T>(_project: string, rule: Rule<T>): Promise<T> {
+    if (closed || queue.length >= queueMax) return Promise.reject(new StorageUnavailable(closed ? "closed" : "queue_full"));
+    return new Promise<T>((resolve, reject) => {
+      queue.push({ rule, at: performance.now(), settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
+      arm();
+    });
+  }
+
   return {
+    kind: "sqlite",
+    generation: file.generation,
     read,
-    write<T>(_project: string, rule: Rule<T>) {
-      if (closed || queue.length >= queueMax) return Promise.reject(new StorageUnavailable(closed ? "closed" : "queue_full"));
-      return new Promise<T>((resolve, reject) => {
-        queue.push({ rule, settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
-        arm();
-      });
-    },
-    follow: (project, after, signal) => follow(read.events.after, wakeups, { project, after, signal, idleMs }),
+    write,
+    follow: (project, after, signal) => follow(read.events, wakeups, { project, after, signal, idleMs }),
+    health: async () => ({ ...(await health.check(write)), queued: queue.length, walBytes: file.look().walBytes }),
+    announce: file.announce,
     async close() {
+      if (closed) return;
       closed = true;
-      while (queue.length > 0) flush();
-      reader.close(true); // without `true` bun keeps the connection open while a statement lives: files stay, the WAL is not checkpointed
-      writer.close(true);
+      for (let until = performance.now() + WRITE_WAIT_MS_MAX; queue.length > 0 && performance.now() < until; ) {
+        flush();
+        if (queue.length > 0) await Bun.sleep(1);
+      }
+      for (const call of queue.splice(0)) call.settle({ ok: false, error: new StorageUnavailable("closed") });
+      clearTimeout(checkpointTimer);
+      file.close();
     },
   };
 }
 
-/** Runs an async function to its end inside this turn of the event loop. One that waits for anything a turn cannot bring is a ForeignAwait. */
-export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
-  let outcome: Outcome<T> | undefined;
-  work().then(
-    (value) => {
-      outcome = { ok: true, value };
-    },
-    (error) => {
-      outcome = { ok: false, error };
-    },
-  );
-  drainMicrotasks();
-  return outcome ?? { ok: false, error: new ForeignAwait("a rule awaited something other than tx") };
-}
-
-/** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
-type Fault = { first: unknown };
-
-export function sqliteDialect(database: Database, fault: Fault): Dialect {
-  const db = drizzle(database, { casing: "snake_case" });
-  const lazily = (query: any) => {
-    let it: any;
-    return () => (it ??= query.prepare());
-  }; // a hub of two hundred queries opens in milliseconds
-  const guarded = <T>(query: () => T) => {
-    try {
-      return query();
-    } catch (error) {
-      fault.first ??= error;
-      throw error;
-    }
-  };
+/** The statements around every batch and call, prepared once per connection. */
+function prepareLane(database: { prepare: (sql: string) => { run: () => unknown } }) {
   return {
-    db,
-    tables: sqliteTables,
-    one: (query) => {
-      const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().get(slots));
-    },
-    all: (query) => {
-      const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().all(slots));
-    },
-    run: (query) => {
-      const it = lazily(query);
-      return async (slots: Slots) => {
-        guarded(() => it().run(slots));
-      };
-    },
-    locked: (query) => query,
-    insertAll: (table) => {
-      const it = lazily(db.insert(table).values(everySlot(table) as any));
-      return async (rows) =>
-        guarded(() => {
-          for (const row of rows) it().run(row);
-        });
-    },
-    now: async (query: any) => guarded(() => query.all()),
+    begin: database.prepare("begin immediate"),
+    commit: database.prepare("commit"),
+    rollback: database.prepare("rollback"),
+    savepoint: database.prepare("savepoint call"),
+    release: database.prepare("release call"),
+    undo: database.prepare("rollback to call"),
   };
 }
 
-function connect(path: string, ...more: string[]) {
-  const database = new Database(path, { create: true, strict: true });
-  for (const pragma of [...PRAGMAS, ...more]) database.exec(`pragma ${pragma}`);
-  return database;
+const isBusy = (error: unknown) => codeOf(error).startsWith("SQLITE_BUSY");
+
+/** What a store error says about the storage itself; undefined when it is about the call (a constraint, say). */
+function reasonOf(error: unknown): Unavailability | undefined {
+  const code = codeOf(error);
+  if (code === "SQLITE_FULL") return "disk_full";
+  if (/^SQLITE_(IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)/.test(code)) return code === "SQLITE_READONLY_DBMOVED" ? "file_gone" : "io_error";
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return "damaged";
+  return undefined;
+}
+
+function tryTo(work: () => unknown) {
+  try {
+    work();
+  } catch {
+    // The failure that matters has been kept; this was clearing up after it.
+  }
 }

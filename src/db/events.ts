@@ -1,10 +1,10 @@
 // The event log. seq is per project and gapless: its counter row stays locked from taking the number to COMMIT, so that a lower
-// number never becomes visible after a higher one.
-import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
+// number never becomes visible after a higher one. Retention takes the oldest rows and leaves the newest, so a gap always shows.
+import { and, asc, eq, gt, lt, lte, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 
-export function eventStore({ db, tables: { events, eventCounters, audit }, one, all, insertAll }: Dialect) {
+export function eventStore({ db, tables: { events, eventCounters, audit }, one, all, run, insertAll }: Dialect) {
   const takeSeqs = one(
     db
       .insert(eventCounters)
@@ -22,17 +22,53 @@ export function eventStore({ db, tables: { events, eventCounters, audit }, one, 
   );
   const last = one(
     db
-      .select({ seq: events.seq })
+      .select({ seq: eventCounters.lastSeq })
+      .from(eventCounters)
+      .where(eq(eventCounters.project, slot("project"))),
+  );
+  const projects = all(
+    db.select({ project: eventCounters.project, lastSeq: eventCounters.lastSeq }).from(eventCounters).orderBy(asc(eventCounters.project)),
+  );
+  const oldest = all(
+    db
+      .select({ seq: events.seq, at: events.at })
       .from(events)
       .where(eq(events.project, slot("project")))
-      .orderBy(desc(events.seq))
-      .limit(1),
+      .orderBy(asc(events.seq))
+      .limit(slot("limit")),
   );
+  const removeThrough = run(db.delete(events).where(and(eq(events.project, slot("project")), lte(events.seq, slot("seq")))));
+  const oldAudit = db
+    .select({ project: audit.project, seq: audit.seq })
+    .from(audit)
+    .where(lt(audit.at, slot("before")))
+    .orderBy(asc(audit.at))
+    .limit(slot("limit"));
+  const pruneAudit = all(db.delete(audit).where(sql`(${audit.project}, ${audit.seq}) in ${oldAudit}`).returning({ seq: audit.seq }));
   return {
     takeSeqs: async (project: string, count: number) => (await takeSeqs({ project, count }))!.last,
     insertAll: insertAll(events),
     insertAudit: insertAll(audit),
     after: (project: string, seq: number, limit: number) => after({ project, seq, limit }),
+    /** Number of the newest event; 0 for a project without any. */
     lastSeq: async (project: string) => (await last({ project }))?.seq ?? 0,
+    /** Every project that has a log. */
+    projects: () => projects(),
+    /** The oldest retained event, if there is one. */
+    oldest: async (project: string) => (await oldest({ project, limit: 1 }))[0],
+    /**
+     * Removes a project's oldest events that are older than `before`, never the newest one: at most `limit` rows, oldest first, without holes.
+     * @returns how many; call again in another write while it is `limit`
+     */
+    prune: async (project: string, before: number, limit: number): Promise<number> => {
+      const newest = (await last({ project }))?.seq ?? 0;
+      const rows = await oldest({ project, limit });
+      const kept = rows.findIndex(({ seq, at }) => at >= before || seq >= newest);
+      const count = kept === -1 ? rows.length : kept;
+      if (count > 0) await removeThrough({ project, seq: rows[count - 1]!.seq });
+      return count;
+    },
+    /** Removes audit entries of all projects that are older than `before`, at most `limit`. @returns how many */
+    pruneAudit: async (before: number, limit: number): Promise<number> => (await pruneAudit({ before, limit })).length,
   };
 }

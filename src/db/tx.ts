@@ -6,6 +6,7 @@ import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
+import { metaStore } from "./meta.ts";
 import type { EventRow } from "./schema.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
@@ -18,18 +19,22 @@ export type AppendedEvent = NewEvent & { at: number };
 export type Outcome<T> = { ok: true; value: T } | { ok: false; error: unknown };
 /** A rule of the hub. It awaits only `tx`, has no other effect, and may run again. */
 export type Rule<T> = (tx: Tx) => Promise<T>;
-export type Stores = ReturnType<typeof openStores>;
 
-/** Every concept's store over one connection's dialect. A new store is added here and nowhere else. */
-export const openStores = (dialect: Dialect) => ({
-  agents: agentStore(dialect),
-  messages: messageStore(dialect),
-  leases: leaseStore(dialect),
-  sync: syncStore(dialect),
-  events: eventStore(dialect),
-  tokens: tokenStore(dialect),
-});
-const STORE_NAMES = ["agents", "messages", "leases", "sync", "events", "tokens"] as const satisfies (keyof Stores)[];
+/** One store per concept. A new one is added here and nowhere else. */
+const STORES = {
+  agents: agentStore,
+  messages: messageStore,
+  leases: leaseStore,
+  sync: syncStore,
+  events: eventStore,
+  tokens: tokenStore,
+  meta: metaStore,
+};
+export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
+
+/** Every concept's store over one connection's dialect. */
+export const openStores = (dialect: Dialect): Stores =>
+  Object.fromEntries(Object.entries(STORES).map(([name, store]) => [name, store(dialect)])) as unknown as Stores;
 
 // The getters are defined below, one per store.
 export interface Tx extends Stores {}
@@ -58,7 +63,7 @@ export class Tx {
     return this.#stores;
   }
 }
-for (const name of STORE_NAMES) {
+for (const name of Object.keys(STORES) as (keyof Stores)[]) {
   Object.defineProperty(Tx.prototype, name, {
     get(this: Tx) {
       return this.open()[name];
@@ -68,13 +73,39 @@ for (const name of STORE_NAMES) {
 
 /** A rule waited for something else than its transaction: a programmer's error. Do I/O before or after the write. */
 export class ForeignAwait extends Error {}
+/** Why storage did not answer: the first four come before anything was tried, the others leave the outcome unknown. */
+export type Unavailability =
+  | "queue_full"
+  | "closed"
+  | "busy"
+  | "degraded"
+  | "disk_full"
+  | "io_error"
+  | "file_gone"
+  | "damaged"
+  | "unreachable"
+  | "commit_failed";
+
+const UNAVAILABLE: Record<Unavailability, string> = {
+  queue_full: "too many writes are waiting",
+  closed: "the hub is stopping",
+  busy: "another program keeps the data file locked",
+  degraded: "the last write failed and the store is not back yet",
+  disk_full: "the disk is full",
+  io_error: "the disk reported an error",
+  file_gone: "the data file was moved or removed while the hub ran",
+  damaged: "the data file is damaged",
+  unreachable: "the database does not answer",
+  commit_failed: "the transaction could not be committed",
+};
+
 /** The outcome is unknown or nothing was tried; the same request may be sent again. 503 with retry-after. */
 export class StorageUnavailable extends HubError {
   constructor(
-    readonly reason: "queue_full" | "commit_failed" | "closed" | "busy",
+    readonly reason: Unavailability,
     options?: ErrorOptions,
   ) {
-    super("storage_unavailable", `storage unavailable: ${reason}`);
+    super("storage_unavailable", `storage unavailable: ${UNAVAILABLE[reason]}`, { reason });
     this.cause = options?.cause;
   }
 }

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { openHubWorld } from "../support/hub.ts";
 
 test("health says that the hub lives, with a request id and the rate limit left out", async () => {
-  await using it = openHubWorld();
+  await using it = await openHubWorld();
   const answer = await it.call("GET", "/health", { headers: { "x-request-id": "my-id.1" } });
   expect(answer.status).toBe(200);
   expect(answer.body).toEqual({ ok: true, agents: 0 });
@@ -13,7 +13,7 @@ test("health says that the hub lives, with a request id and the rate limit left 
 });
 
 test("an unknown route, a wrong method and a trailing slash are the same 404, counted by the rate limit", async () => {
-  await using it = openHubWorld();
+  await using it = await openHubWorld();
   for (const [method, path] of [
     ["GET", "/nowhere"],
     ["POST", "/health"],
@@ -30,12 +30,12 @@ test("an unknown route, a wrong method and a trailing slash are the same 404, co
 });
 
 test("a malformed percent escape is a protocol error", async () => {
-  await using it = openHubWorld();
+  await using it = await openHubWorld();
   expect((await it.call("GET", "/v1/%zz")).body.code).toBe("protocol_error");
 });
 
 test("a request for another host is refused on every route before anything else", async () => {
-  await using it = openHubWorld();
+  await using it = await openHubWorld();
   for (const path of ["/health", "/nowhere"]) {
     const answer = await it.fetch(new Request(`http://evil.example:7331${path}`));
     expect(answer.status).toBe(403);
@@ -44,7 +44,7 @@ test("a request for another host is refused on every route before anything else"
 });
 
 test("the rate limit answers 429 with retry-after, per claimed agent", async () => {
-  await using it = openHubWorld({ rateLimit: { max: 2, windowMs: 60_000 } });
+  await using it = await openHubWorld({ rateLimit: { max: 2, windowMs: 60_000 } });
   const ask = (agent: string) => it.call("GET", "/nowhere", { headers: { "x-kxm-agent-id": agent } });
   expect([(await ask("a")).status, (await ask("a")).status, (await ask("a")).status, (await ask("b")).status]).toEqual([404, 404, 429, 404]);
   expect((await ask("a")).headers.get("retry-after")).toBe("60");

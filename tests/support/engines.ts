@@ -6,9 +6,8 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { SQL } from "bun";
 import type { Engine } from "../../src/db/engine.ts";
-import { openPostgres } from "../../src/db/engine-postgres.ts";
-import { openSqlite } from "../../src/db/engine-sqlite.ts";
 import { migratePostgres, schemaFingerprint } from "../../src/db/migrate.ts";
+import { openEngine } from "../../src/db/open.ts";
 import type { EventRow } from "../../src/db/schema.ts";
 import { type IdPrefix, newId } from "../../src/protocol/ids.ts";
 
@@ -48,14 +47,14 @@ export const sqliteWorld: OpenWorld = async (options = {}) => {
     "sqlite",
     location,
     options,
-    async (common) => openSqlite(location, common),
+    (common) => openEngine({ ...common, path: location }),
     () => rmSync(folder, { recursive: true, force: true }),
   );
 };
 
 export const postgresWorld: OpenWorld = async (options = {}) => {
   const { url, drop } = await newDatabase();
-  return world("postgres", url, options, (common) => openPostgres(url, { ...common, connections: 4 }), drop);
+  return world("postgres", url, options, (common) => openEngine({ ...common, url, connections: 4 }), drop);
 };
 
 /** For `describe.each(WORLDS)("%s …", (_, open) => …)`. */

@@ -1,7 +1,7 @@
 // A hub with its API in process, over a real store in memory-backed files. Each test opens its own and disposes of it.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createApi } from "../../src/api/server.ts";
-import { openSqlite } from "../../src/db/engine-sqlite.ts";
+import { openEngine } from "../../src/db/open.ts";
 import { type Hub, openHub } from "../../src/hub/hub.ts";
 import { silent } from "../../src/hub/log.ts";
 import { defaultSettings, type HubSettings } from "../../src/hub/settings.ts";
@@ -22,11 +22,11 @@ export interface HubWorld extends AsyncDisposable {
 }
 
 /** @param settings replaces single settings of a loopback hub without tokens */
-export function openHubWorld(settings: Partial<HubSettings> = {}): HubWorld {
+export async function openHubWorld(settings: Partial<HubSettings> = {}): Promise<HubWorld> {
   const folder = mkdtempSync("/dev/shm/kxm-");
   const clock = { now: Date.UTC(2026, 0, 2, 3, 4, 5, 678) };
   const stop = new AbortController();
-  const engine = openSqlite(`${folder}/kxm.db`, { clock: () => clock.now, newId });
+  const engine = await openEngine({ path: `${folder}/kxm.db`, clock: () => clock.now, newId });
   const hub = openHub({ engine, clock: () => clock.now, settings: { ...defaultSettings(), ...settings }, log: silent, stopping: stop.signal });
   const api = createApi(hub, { newRequestId: () => newId("req"), hosts: new Set(["127.0.0.1:7331"]) });
   const fetch = async (request: Request) => api.handle(request);

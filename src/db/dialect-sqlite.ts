@@ -1,0 +1,124 @@
+// The dialect port over bun:sqlite, and how an asynchronous rule is run to its end inside one turn of the event loop.
+
+import { drainMicrotasks } from "bun:jsc";
+import type { Database } from "bun:sqlite";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { IdPrefix } from "../protocol/ids.ts";
+import type { Dialect, Slots } from "./dialect.ts";
+import { sqliteTables } from "./schema-kit.ts";
+import { everySlot } from "./slots.ts";
+import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, type Stores, Tx } from "./tx.ts";
+
+/** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
+export type Fault = { first: unknown };
+
+/** A connection that can be opened anew under the stores that use it: their statements are prepared again at their next use. */
+export class Connection {
+  #database: Database;
+  /** Rises with every reopening; a statement prepared under another epoch is dead. */
+  epoch = 1;
+  constructor(database: Database) {
+    this.#database = database;
+  }
+  get database(): Database {
+    return this.#database;
+  }
+  replace(database: Database) {
+    this.#database = database;
+    this.epoch++;
+  }
+  /** What drizzle calls. */
+  prepare(sql: string) {
+    return this.#database.prepare(sql);
+  }
+}
+
+/** The port over a connection. Statements are prepared at first use, so that a hub of two hundred queries opens in milliseconds. */
+export function sqliteDialect(connection: Connection, fault: Fault): Dialect {
+  const db = drizzle(connection as unknown as Database, { casing: "snake_case" }); // it only calls prepare()
+  const lazily = (query: any) => {
+    let it: any;
+    let epoch = 0;
+    return () => {
+      if (epoch === connection.epoch) return it;
+      epoch = connection.epoch;
+      return (it = query.prepare());
+    };
+  };
+  const guarded = <T>(query: () => T) => {
+    try {
+      return query();
+    } catch (error) {
+      fault.first ??= error;
+      throw error;
+    }
+  };
+  return {
+    db,
+    tables: sqliteTables,
+    one: (query) => {
+      const it = lazily(query);
+      return async (slots?: Slots) => guarded(() => it().get(slots));
+    },
+    all: (query) => {
+      const it = lazily(query);
+      return async (slots?: Slots) => guarded(() => it().all(slots));
+    },
+    run: (query) => {
+      const it = lazily(query);
+      return async (slots: Slots) => {
+        guarded(() => it().run(slots));
+      };
+    },
+    locked: (query) => query,
+    insertAll: (table) => {
+      const it = lazily(db.insert(table).values(everySlot(table) as any));
+      return async (rows) =>
+        guarded(() => {
+          for (const row of rows) it().run(row);
+        });
+    },
+    now: async (query: any) => guarded(() => query.all()),
+  };
+}
+
+/** Runs an async function to its end inside this turn of the event loop. One that waits for anything a turn cannot bring is a ForeignAwait. */
+export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
+  let outcome: Outcome<T> | undefined;
+  work().then(
+    (value) => {
+      outcome = { ok: true, value };
+    },
+    (error) => {
+      outcome = { ok: false, error };
+    },
+  );
+  drainMicrotasks();
+  return outcome ?? { ok: false, error: new ForeignAwait("a rule awaited something other than tx") };
+}
+
+/** One call: the rule and its events. Whether it stays is up to the transaction around it. */
+export function settleRule(stores: Stores, fault: Fault, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<unknown>) {
+  fault.first = undefined;
+  const tx = new Tx(stores, context.now, context.newId);
+  const outcome = settleNow(async () => {
+    const value = await rule(tx);
+    await flushEvents(tx.appended, stores);
+    return value;
+  });
+  tx.close();
+  return { outcome: outcome.ok && fault.first !== undefined ? ({ ok: false, error: fault.first } as const) : outcome, appended: tx.appended };
+}
+
+/** One rule in a durable transaction of its own, outside any lane: for a store that nobody serves (opening, restoring). @throws what the rule throws */
+export function writeOnce<T>(database: Database, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<T>): T {
+  const fault: Fault = { first: undefined };
+  const stores = openStores(sqliteDialect(new Connection(database), fault));
+  return database
+    .transaction(() => {
+      const { outcome } = settleRule(stores, fault, context, rule as Rule<unknown>);
+      if (!outcome.ok) throw outcome.error;
+      return outcome.value as T;
+    })
+    .immediate();
+}

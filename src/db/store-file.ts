@@ -1,0 +1,244 @@
+// The files of a SQLite store: made whole or not at all, held by one process, opened as a writer and a reader, and watched while they are open.
+
+import { Database } from "bun:sqlite";
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { IdPrefix } from "../protocol/ids.ts";
+import { Connection, writeOnce } from "./dialect-sqlite.ts";
+import type { StoreLog } from "./engine.ts";
+import { createPrivately, type Hold, syncFolder, takeHold } from "./holder.ts";
+import { damaged, inspect, inspectSchema } from "./inspect.ts";
+import { ensureGeneration } from "./meta.ts";
+import { MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
+import { connect } from "./pragmas.ts";
+import { StoreRefused } from "./refused.ts";
+import { checkLog, logFamily, OPENED_KEY } from "./wal-owner.ts";
+
+export type StoreFileOptions = {
+  clock: () => number;
+  newId: (prefix: IdPrefix) => string;
+  log: StoreLog;
+  migrations?: readonly Migration[];
+  /** Called before the first migration of a store that has data. */
+  beforeMigration?: (path: string) => void;
+};
+
+/** An open store: two connections over one file. */
+export interface StoreFile {
+  readonly writer: Connection;
+  readonly reader: Connection;
+  readonly generation: string;
+  announce(address: string): void;
+  /** Whether data and log are still the files that were opened, and the log's size. Two stat calls: 4 us. */
+  look(): { inPlace: boolean; walBytes: number };
+  /** Opens both connections anew after the disk failed under them, with everything in the log brought into the file. @throws what stands in the way */
+  reopen(): void;
+  close(): void;
+}
+
+const LOCKED_MS_MAX = 2_000;
+const LOCKED_EVERY_MS = 20;
+const TOKENS_MAX = 8;
+
+/** Opens the store at an absolute path, making it if there is none. @throws StoreRefused; then nothing was created or changed */
+export async function openStoreFile(path: string, options: StoreFileOptions): Promise<StoreFile> {
+  const { migrations = MIGRATIONS } = options;
+  const found = inspect(path, migrations);
+  if (found === "present" && !existsSync(`${path}-lock`)) inspectSchema(path, migrations); // before our first file is made
+  if (found === "absent") makeFolder(path);
+  const hold = await takeHold(path, options.clock());
+  try {
+    return await openHeld(path, hold, options);
+  } catch (error) {
+    hold.release();
+    throw refusalOf(path, error);
+  }
+}
+
+async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Promise<StoreFile> {
+  const { migrations = MIGRATIONS, log } = options;
+  if (inspect(path, migrations) === "absent") birth(path, { ...options, migrations });
+  inspectSchema(path, migrations);
+  checkLog(path, hold.log);
+  tighten(path);
+  const writer = new Connection(await whileBusy(() => openWriter(path, hold, options)));
+  let generation: string;
+  let reader: Connection;
+  try {
+    generation = await whileBusy(() => stamp(path, hold, writer.database, options));
+    reader = new Connection(connect(path, "reader"));
+  } catch (error) {
+    writer.database.close(true);
+    throw error;
+  }
+  let opened = identity(path);
+  return {
+    writer,
+    reader,
+    generation,
+    announce: hold.announce,
+    look() {
+      const now = identity(path);
+      return { inPlace: now.data === opened.data && now.log === opened.log, walBytes: now.walBytes };
+    },
+    reopen() {
+      if (identity(path).data !== opened.data) throw new Error("the data file is not the one that was opened");
+      closeQuietly(reader.database);
+      closeQuietly(writer.database);
+      writer.replace(openWriter(path, hold, options));
+      stamp(path, hold, writer.database, options); // a checkpoint: what the failed disk may have dropped from the log is written again, into the file
+      reader.replace(connect(path, "reader"));
+      opened = identity(path);
+      log("store_reopened", { path });
+    },
+    close() {
+      closeQuietly(reader.database);
+      closeQuietly(writer.database); // the last connection brings the log into the file and removes it
+      if (hold.log && !existsSync(`${path}-wal`)) tryTo(() => hold.noteLog({ ...hold.log!, closed: true }));
+      tryTo(() => hold.release());
+    },
+  };
+}
+
+/** A store appears under its name complete and on the disk, so a crash while it is made leaves no half of one. */
+function birth(
+  path: string,
+  { clock, newId, migrations }: { clock: () => number; newId: (prefix: IdPrefix) => string; migrations: readonly Migration[] },
+) {
+  const nascent = `${path}-new`;
+  for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(nascent + suffix, { force: true });
+  try {
+    createPrivately(nascent);
+    const database = new Database(nascent, { readwrite: true, create: false });
+    try {
+      database.exec("pragma journal_mode = off; pragma synchronous = off");
+      migrateSqlite(database, { where: path, migrations });
+      writeOnce(database, { now: clock(), newId }, ensureGeneration);
+      database.exec("pragma journal_mode = wal");
+    } finally {
+      database.close(true);
+    }
+    syncFile(nascent);
+    renameSync(nascent, path);
+    syncFolder(dirname(path));
+  } catch (error) {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(nascent + suffix, { force: true });
+    throw error;
+  }
+}
+
+/** From here on the log may be written, so the note says first that its owner is not known yet. */
+function openWriter(path: string, hold: Hold, { migrations = MIGRATIONS, beforeMigration, log }: StoreFileOptions): Database {
+  hold.noteLog({ tokens: hold.log?.tokens ?? [], family: null, closed: false });
+  const database = connect(path, "writer");
+  try {
+    const applied = migrateSqlite(database, { where: path, migrations, before: () => beforeMigration?.(path) });
+    if (applied.length > 0) log("store_migrated", { path, migrations: applied.join(" ") });
+    return database;
+  } catch (error) {
+    database.close(true);
+    throw error;
+  }
+}
+
+/** Ties data file, log and note together (wal-owner.ts). @returns the store's generation */
+function stamp(path: string, hold: Hold, writer: Database, { clock, newId }: StoreFileOptions): string {
+  const token = newId("hub");
+  const generation = writeOnce(writer, { now: clock(), newId }, async (tx) => {
+    await tx.meta.put(OPENED_KEY, token);
+    return ensureGeneration(tx);
+  });
+  const family = logFamily(path) ?? null;
+  const { busy } = writer.query("pragma wal_checkpoint(truncate)").get() as { busy: number };
+  // With a reader from outside the file itself may still say an older token.
+  hold.noteLog({ tokens: busy ? [token, ...(hold.log?.tokens ?? [])].slice(0, TOKENS_MAX) : [token], family, closed: false });
+  return generation;
+}
+
+function identity(path: string) {
+  const data = statSync(path, { throwIfNoEntry: false });
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  return { data: data && `${data.dev}:${data.ino}`, log: log && `${log.dev}:${log.ino}`, walBytes: log?.size ?? 0 };
+}
+
+function makeFolder(path: string) {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new StoreRefused("store_folder_unusable", `the data folder ${dirname(path)} cannot be made`, "Choose another KXM_DATA_PATH.", { cause });
+  }
+}
+
+function tighten(path: string) {
+  for (const suffix of ["", "-wal", "-shm", "-lock", "-holder"]) {
+    const stats = statSync(path + suffix, { throwIfNoEntry: false });
+    if (stats && (stats.mode & 0o077) !== 0) chmodSync(path + suffix, 0o600);
+  }
+}
+
+/** At a start another program may hold a lock for a moment. @throws what `work` throws at last */
+async function whileBusy<T>(work: () => T): Promise<T> {
+  const until = performance.now() + LOCKED_MS_MAX;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!codeOf(error).startsWith("SQLITE_BUSY") || performance.now() > until) throw error;
+      await Bun.sleep(LOCKED_EVERY_MS);
+    }
+  }
+}
+
+/** The symbolic code of a SQLite or system error, or "". */
+export const codeOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+};
+
+function refusalOf(path: string, cause: unknown): unknown {
+  const code = codeOf(cause);
+  if (cause instanceof StoreRefused) return cause;
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return damaged(path, cause);
+  if (code.startsWith("SQLITE_BUSY")) {
+    return new StoreRefused("store_locked", `${path} is locked by another program`, "End the program that writes to it (such as a sqlite3 shell).", {
+      cause,
+    });
+  }
+  if (/^SQLITE_(FULL|IOERR)|^(ENOSPC|EDQUOT|EIO)$/.test(code)) {
+    return new StoreRefused(
+      "store_disk",
+      `the disk under ${path} failed: ${(cause as Error).message}`,
+      "Make room or repair the disk, then start again.",
+      {
+        cause,
+      },
+    );
+  }
+  if (/^SQLITE_(READONLY|CANTOPEN|PERM)|^(EACCES|EPERM|EROFS)$/.test(code)) {
+    return new StoreRefused(
+      "store_read_only",
+      `${path} cannot be written: ${(cause as Error).message}`,
+      "Check the rights of the file and its folder.",
+      { cause },
+    );
+  }
+  return cause;
+}
+
+function syncFile(path: string) {
+  const file = openSync(path, "r+");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+const closeQuietly = (database: Database) => tryTo(() => database.close(true)); // without `true` bun keeps it open while a statement lives
+function tryTo(work: () => void) {
+  try {
+    work();
+  } catch {
+    // Closing after a disk failure: what is durable is in the log, and the next start reads it.
+  }
+}
