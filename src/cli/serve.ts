@@ -1,7 +1,7 @@
 // The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
 import { networkInterfaces } from "node:os";
 import { createApi } from "../api/server.ts";
-import { openSqlite } from "../db/engine-sqlite.ts";
+import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -39,7 +39,8 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     while (cleanups.length > 0) await cleanups.pop()!();
   };
   try {
-    const engine = openSqlite(settings.dataPath, { clock, newId });
+    const storeLog = (event: string, details: Record<string, string | number | boolean>) => logFile.log({ event, ...details });
+    const engine = await openEngine({ path: settings.dataPath, clock, newId, log: storeLog });
     cleanups.push(() => engine.close());
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal });
     const hosts = new Set<string>();
@@ -48,6 +49,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     // The dashboard is mounted here: app.use(createViews(hub, rules)).
     const listening = listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
+    engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
     cleanups.push(async () => {
       stopping.abort(); // streams say when to come back, long polls answer

@@ -137,7 +137,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     return new Promise<T>((resolve, reject) => {
       const calls = lanes.get(project) ?? [];
       lanes.set(project, calls);
-      calls.push({ rule, at: performance.now(), settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
+      calls.push({ rule, settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)) });
       waiting++;
       if (!armed) setImmediate(next); // so that the calls of one turn share a transaction
       armed = true;

@@ -34,7 +34,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   const stores = openStores(sqliteDialect(file.writer, fault));
   const read = openStores(sqliteDialect(file.reader, { first: undefined }));
   const wakeups = new Wakeups();
-  const queue: Call[] = [];
+  const queue: (Call & { at: number })[] = []; // `at`: monotonic ms, for calls that wait for a lock
   const health = watchHealth({ clock, log });
   let statements = prepareLane(file.writer.database);
   let armed = false;

@@ -54,8 +54,8 @@ export type EngineOptions = {
   /** How often a follower looks without being woken, ms. */
   idleMs?: number;
 };
-/** A write call in the queue. `at` is monotonic ms. */
-export type Call = { rule: Rule<unknown>; at: number; settle: (outcome: Outcome<unknown>) => void };
+/** A write call in a queue. */
+export type Call = { rule: Rule<unknown>; settle: (outcome: Outcome<unknown>) => void };
 export const QUEUE_MAX = WRITE_QUEUE_MAX;
 export const IDLE_MS = 1_000;
 /** How long a call waits for a lock or connection that does not come. */

@@ -1,5 +1,6 @@
 // Whether the writer works: kept from what the lane sees, proven by a write of its own when the lane is quiet.
 import { type Engine, type Health, PROBE_KEY, PROOF_MS, type StoreLog } from "./engine.ts";
+import { monotonic, within } from "./patience.ts";
 import { StorageUnavailable, type Unavailability } from "./tx.ts";
 
 const HINTS: Partial<Record<Unavailability, string>> = {
@@ -23,18 +24,12 @@ export function watchHealth({ clock, log }: { clock: () => number; log: StoreLog
     probe ??= write("", (tx) => tx.meta.put(PROBE_KEY, String(tx.now))).finally(() => {
       probe = undefined;
     });
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new StorageUnavailable("busy")), PROOF_MS);
-    try {
-      await Promise.race([probe, late.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await within(PROOF_MS, probe, () => new StorageUnavailable("busy"));
   }
 
   return {
     committed() {
-      committedAt = performance.now();
+      committedAt = monotonic();
       if (failure) log("store_recovered", { reason: failure.reason, degraded_ms: clock() - failure.since });
       failure = undefined;
     },
@@ -44,7 +39,7 @@ export function watchHealth({ clock, log }: { clock: () => number; log: StoreLog
     },
     /** Never rejects. */
     async check(write: Engine["write"]): Promise<Omit<Health, "queued">> {
-      if (!failure && performance.now() - committedAt < PROOF_MS) return { ok: true };
+      if (!failure && monotonic() - committedAt < PROOF_MS) return { ok: true };
       try {
         await proven(write);
         return { ok: true };

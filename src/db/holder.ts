@@ -4,6 +4,7 @@ import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import { retryFor } from "./patience.ts";
 import { StoreRefused } from "./refused.ts";
 
 /** Who holds a store. */
@@ -27,7 +28,7 @@ export interface Hold {
   release(): void;
 }
 
-const TAKE_MS_MAX = 1_000; // a holder that was just killed or has not yet written its note
+const TAKE_MS_MAX = 1_000;
 const TAKE_EVERY_MS = 20;
 const here = new Set<string>(); // this process must not open its own lock file twice: closing the second would drop the first one's lock
 
@@ -79,15 +80,11 @@ function holdOf(path: string, lock: Database, now: number): Hold {
   };
 }
 
+/** A holder that was just killed, or has not yet written its note, is waited for. */
 async function lockOrRefuse(path: string): Promise<Database> {
-  const until = performance.now() + TAKE_MS_MAX;
-  for (;;) {
-    const lock = tryLock(`${path}-lock`);
-    if (lock) return lock;
-    const holder = readHolder(path);
-    if (holder || performance.now() > until) throw held(path, holder);
-    await Bun.sleep(TAKE_EVERY_MS);
-  }
+  const found = await retryFor(TAKE_MS_MAX, TAKE_EVERY_MS, () => tryLock(`${path}-lock`) ?? readHolder(path));
+  if (found instanceof Database) return found;
+  throw held(path, found);
 }
 
 /** An open write transaction is the lock: the kernel ends it with the process, however that dies. Nothing is ever written to the file. */

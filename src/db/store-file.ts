@@ -10,6 +10,7 @@ import { createPrivately, type Hold, syncFolder, takeHold } from "./holder.ts";
 import { damaged, inspect, inspectSchema } from "./inspect.ts";
 import { ensureGeneration } from "./meta.ts";
 import { MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
+import { retryFor } from "./patience.ts";
 import { connect } from "./pragmas.ts";
 import { StoreRefused } from "./refused.ts";
 import { checkLog, logFamily, OPENED_KEY } from "./wal-owner.ts";
@@ -178,15 +179,18 @@ function tighten(path: string) {
 
 /** At a start another program may hold a lock for a moment. @throws what `work` throws at last */
 async function whileBusy<T>(work: () => T): Promise<T> {
-  const until = performance.now() + LOCKED_MS_MAX;
-  for (;;) {
+  let last: unknown;
+  const done = await retryFor(LOCKED_MS_MAX, LOCKED_EVERY_MS, () => {
     try {
-      return work();
+      return { value: work() };
     } catch (error) {
-      if (!codeOf(error).startsWith("SQLITE_BUSY") || performance.now() > until) throw error;
-      await Bun.sleep(LOCKED_EVERY_MS);
+      last = error;
+      if (!codeOf(error).startsWith("SQLITE_BUSY")) throw error;
+      return undefined;
     }
-  }
+  });
+  if (!done) throw last;
+  return done.value;
 }
 
 /** The symbolic code of a SQLite or system error, or "". */

@@ -73,7 +73,7 @@ describe.each(WORLDS)("%s engine", (_, open) => {
         early = row;
         seenEarly.resolve();
       });
-      for (let i = 0; i < 50 && early === "not read"; i++) await tx.leases.find(resource);
+      for (let i = 0; i < 5_000 && early === "not read"; i++) await tx.leases.find(resource);
     });
     expect(await findLease(resource)).toEqual(leaseRow(resource));
     await seenEarly.promise;
