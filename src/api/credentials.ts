@@ -17,10 +17,11 @@ export type TokenCaller = { kind: "token"; role: "admin" | "operator" | "viewer"
 /** Rules of one route; see the wire contract's table of credentials. */
 export type Credential =
   | "none" // no check at all
-  | "project" // the token of the project in the body
+  | "project" // the token of the project in the body, or in the query of a GET
   | "agent" // agent id and key in headers, then the project's token
   | "agent-or-admin" // agent when x-kxm-agent-id is sent, else admin
   | "agent-or-operator" // agent when x-kxm-agent-id is sent, else operator
+  | "agent-or-viewer" // agent when x-kxm-agent-id is sent, else viewer
   | "admin" // open on a loopback hub without an admin token
   | "admin-configured" // admin; 503 while the hub has no admin token
   | "operator" // may act: operator or admin token
@@ -107,6 +108,20 @@ export function createCredentials(hub: Hub): Credentials {
 
 function countFailure(limit: RateLimit, bucket: string, now: number) {
   limit.count(bucket, now);
+}
+
+/** Who acts, as audit notes name them. */
+export const byOf = ({ actor, role }: TokenCaller): { actor: string; role: string; origin: string } => ({ actor, role, origin: "api" });
+
+/**
+ * The project a read is about: an agent's own, or the one a token asks for (a project-scoped token may leave it out).
+ * @throws HubError protocol_error when no project is named, role_forbidden for another project's
+ */
+export function projectOf(caller: AgentCaller | TokenCaller, asked: string | undefined): string {
+  const project = caller.kind === "agent" ? caller.project : (asked ?? caller.project);
+  if (project === null) throw new HubError("protocol_error", "project is required");
+  if (caller.kind === "token") requireProject(caller, project);
+  return project;
 }
 
 /** Refuses a project-scoped token another project. @throws HubError role_forbidden */

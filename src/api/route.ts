@@ -7,7 +7,7 @@ import type { AgentCaller, Credential, TokenCaller } from "./credentials.ts";
 
 type CallerOf<C extends Credential> = C extends "agent"
   ? AgentCaller
-  : C extends "agent-or-admin" | "agent-or-operator"
+  : C extends "agent-or-admin" | "agent-or-operator" | "agent-or-viewer"
     ? AgentCaller | TokenCaller
     : C extends "none"
       ? undefined

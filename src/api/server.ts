@@ -105,8 +105,10 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
   let body: Record<string, unknown> = {};
   if (found.credential === "project") {
     body = await bodyOf();
-    const { project } = readFields(fieldsUpToProject(found.body as TObject), body) as { project: string };
-    caller = await credentials.project(request, project);
+    const head = readsBody
+      ? readFields(fieldsUpToProject(found.body as TObject), body)
+      : readQuery(fieldsUpToProject(found.query as TObject), url.searchParams);
+    caller = await credentials.project(request, (head as { project: string }).project);
   } else if (found.credential === "agent-or-admin" && readsBody) {
     body = await bodyOf();
     if (found.body) readFields(fieldsUpToProject(found.body as TObject), body);
@@ -119,7 +121,7 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
   return found.run({
     hub,
     caller,
-    params,
+    params: found.params ? readFields(found.params as TObject, params) : params,
     query: query(),
     body: fields,
     request,
@@ -140,9 +142,9 @@ async function callerOf(credentials: Credentials, found: Route, request: Request
     }
     return credentials.agent(request);
   }
-  if (credential === "agent-or-admin" || credential === "agent-or-operator") {
+  if (credential.startsWith("agent-or-")) {
     if (request.headers.get("x-kxm-agent-id")?.trim()) return credentials.agent(request);
-    return credentials.role(request, credential === "agent-or-admin" ? "admin" : "operator");
+    return credentials.role(request, credential.slice("agent-or-".length) as "admin" | "operator" | "viewer");
   }
   return credentials.role(request, credential as "admin");
 }

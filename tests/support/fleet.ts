@@ -1,0 +1,136 @@
+// Agents, tokens and hubs over one store, on either engine: what tests of rules and routes start from.
+import { createApi } from "../../src/api/server.ts";
+import type { Engine } from "../../src/db/engine.ts";
+import { openPostgres } from "../../src/db/engine-postgres.ts";
+import type { AgentRow } from "../../src/db/schema.ts";
+import { type Hub, openHub } from "../../src/hub/hub.ts";
+import type { LogLine } from "../../src/hub/log.ts";
+import { defaultSettings, type HubSettings } from "../../src/hub/settings.ts";
+import { sha256 } from "../../src/protocol/canonical.ts";
+import { newId } from "../../src/protocol/ids.ts";
+import type { OpenWorld, World } from "./engines.ts";
+import { agentRow } from "./rows.ts";
+
+export const OPERATOR_TOKEN = "operator-token-of-the-test";
+export const ADMIN_TOKEN = "admin-token-of-the-test";
+
+/** One answer of the API. */
+export type Answered = { status: number; body: any; headers: Headers };
+/** Who sends a request: an agent, a bearer token, or nobody. */
+export type Sender = AgentRow | string | undefined;
+
+/** One hub process over the store. */
+export interface HubSeat {
+  hub: Hub;
+  logged: LogLine[];
+  call(as: Sender, method: string, path: string, body?: unknown, options?: { signal?: AbortSignal }): Promise<Answered>;
+  stop(): void;
+}
+
+export interface Fleet extends HubSeat, AsyncDisposable {
+  world: World;
+  clock: { now: number };
+  /** A registered agent; its key is its id. */
+  agent(name: string, project?: string): Promise<AgentRow>;
+  /** A token made by an admin. */
+  token(scope: "project" | "operator" | "viewer", project?: string | null): Promise<string>;
+  /** Another hub on the same store: a process of its own on PostgreSQL, a second seat over the one engine on SQLite. */
+  another(): Promise<HubSeat>;
+  /** What the log of a project says, oldest first. */
+  log(project?: string): Promise<string[]>;
+}
+
+function seat(engine: Engine, clock: { now: number }, settings: Partial<HubSettings>): HubSeat {
+  const stop = new AbortController();
+  const logged: LogLine[] = [];
+  const hub = openHub({
+    engine,
+    clock: () => clock.now,
+    settings: { ...defaultSettings(), rateLimit: undefined, ...settings },
+    log: (line) => void logged.push(line),
+    stopping: stop.signal,
+  });
+  const api = createApi(hub, { newRequestId: () => newId("req"), hosts: new Set(["127.0.0.1:7331"]) });
+  return {
+    hub,
+    logged,
+    stop: () => stop.abort(),
+    async call(as, method, path, body, { signal } = {}) {
+      const headers: Record<string, string> = method === "POST" ? { "content-type": "application/json" } : {};
+      if (typeof as === "string") headers["authorization"] = `Bearer ${as}`;
+      else if (as) Object.assign(headers, { "x-kxm-agent-id": as.id, "x-kxm-agent-key": as.id });
+      const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
+      const response = await api.handle(
+        new Request(`http://127.0.0.1:7331${path}`, { method, headers, ...sent, ...(signal && { signal }) } as RequestInit),
+      );
+      const text = await response.text();
+      const isJson = response.headers.get("content-type")?.startsWith("application/json");
+      return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+    },
+  };
+}
+
+/** @param settings replaces single settings of a loopback hub that has an admin token of its own and no rate limit */
+export async function openFleet(open: OpenWorld, settings: Partial<HubSettings> = {}): Promise<Fleet> {
+  const world = await open();
+  const all = { localAdminTokenHash: sha256(ADMIN_TOKEN), ...settings };
+  const first = seat(world.engine, world.clock, all);
+  const others: { seat: HubSeat; engine?: Engine }[] = [];
+  return {
+    ...first,
+    world,
+    clock: world.clock,
+    async agent(name, project = "p") {
+      const row = agentRow(newId("agt"), project, name);
+      await world.engine.write(project, (tx) => tx.agents.insert(row));
+      return row;
+    },
+    async token(scope, project = null) {
+      const secret = `${scope}-${newId("tok")}`;
+      await world.engine.write(project ?? "", (tx) =>
+        tx.tokens.insert({
+          id: tx.newId("tok"),
+          name: scope,
+          scope,
+          project,
+          tokenHash: sha256(secret),
+          prefix: secret.slice(0, 10),
+          createdAt: tx.now,
+          createdBy: "admin",
+          expiresAt: null,
+          lastUsedAt: null,
+          revokedAt: null,
+          revokedBy: null,
+        }),
+      );
+      return secret;
+    },
+    async another() {
+      const engine =
+        world.kind === "postgres" ? await openPostgres(world.location, { clock: () => world.clock.now, newId, connections: 4 }) : undefined;
+      const other = seat(engine ?? world.engine, world.clock, all);
+      others.push(engine ? { seat: other, engine } : { seat: other });
+      return other;
+    },
+    async log(project = "p") {
+      return (await world.engine.read.events.after(project, 0, 1_000)).map(({ topic, type }) => `${topic}.${type}`);
+    },
+    async [Symbol.asyncDispose]() {
+      first.stop();
+      for (const { seat: other, engine } of others) {
+        other.stop();
+        await engine?.close();
+      }
+      await world[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Resolves once `holds` does; asks again each turn of the event loop. @throws after two seconds */
+export async function until(holds: () => boolean | Promise<boolean>, what = "the condition"): Promise<void> {
+  const started = performance.now();
+  while (!(await holds())) {
+    if (performance.now() - started > 2_000) throw new Error(`${what} did not come within two seconds`);
+    await new Promise<void>((turn) => setImmediate(turn));
+  }
+}
