@@ -1,0 +1,117 @@
+// The one object that takes secrets and places out of text before the text is written or sent. It must exist before a store can be opened.
+// Order: known values, structure, shapes, places, invisible characters. What is found is replaced by its kind, never by a length or a hash.
+import type { KnownSecrets, Match } from "./known-secrets.ts";
+import { findPlaces } from "./places.ts";
+import { findOpenShape, findShapes } from "./shapes.ts";
+import { findStructural } from "./structural.ts";
+import { type View, viewsOf, withoutInvisible } from "./views.ts";
+
+/** Name of the rule set, part of every sync event. Raise it when rules change. */
+export const REDACTION_VERSION = "kxm-redact-1";
+
+/** A text without what was taken out, and how many places that were. */
+export type Scrubbed = { text: string; replaced: number };
+
+export type Redactor = {
+  readonly version: string;
+  /** The values known to be secret; grows while the process lives. */
+  readonly known: KnownSecrets;
+  /** Takes out secrets only: for text that stays on this machine. */
+  secrets(text: string): Scrubbed;
+  /**
+   * Takes out secrets, absolute paths and invisible characters: for text that leaves.
+   * @param before the end of the text that left before it (see `tailOf`), so that a secret cut in two is seen
+   */
+  leaving(text: string, before?: string): Scrubbed;
+  /** Where secrets stand in a text: for streams and scans. */
+  find(text: string): Match[];
+};
+
+/**
+ * @param known values to find exactly; add every secret before the first text
+ * @param options.folders places to take out by name besides what looks like a path: home, state root, project roots
+ */
+export function createRedactor(known: KnownSecrets, options: { folders?: readonly string[] } = {}): Redactor {
+  const folders = [...new Set(options.folders ?? [])].filter((folder) => folder.length > 3).sort((a, b) => b.length - a.length);
+  const find = (text: string) => findSecrets(text, known);
+  const replace = (text: string, before: string, places: boolean): Scrubbed => {
+    const matches = [...find(text), ...known.findFragments(text)];
+    const open = findOpenShape(text);
+    if (open) matches.push(open);
+    if (before) matches.push(...continued(before, text, known));
+    if (places) matches.push(...findPlaces(text, folders));
+    return substitute(text, merge(matches));
+  };
+  return {
+    version: REDACTION_VERSION,
+    known,
+    find,
+    secrets: (text) => (text === "" ? { text, replaced: 0 } : replace(text, "", false)),
+    leaving: (text, before = "") => {
+      if (text === "") return { text, replaced: 0 };
+      const { text: scrubbed, replaced } = replace(text.toWellFormed(), before, true);
+      return { text: withoutInvisible(scrubbed), replaced };
+    },
+  };
+}
+
+/** Secrets in a text and in its other readings. */
+function findSecrets(text: string, known: KnownSecrets): Match[] {
+  const matches: Match[] = [];
+  for (const view of viewsOf(text)) {
+    const found = [...known.find(view.text), ...findStructural(view.text), ...findShapes(view.text)];
+    for (const match of found) matches.push(original(view, match));
+  }
+  return matches;
+}
+
+const original = ({ at }: View, match: Match): Match => (at ? { ...match, start: at[match.start]!, end: at[match.end]! } : match);
+
+/** Matches in order, overlapping ones as one. The kind is that of the longest. */
+export function merge(matches: Match[]): Match[] {
+  const sorted = matches.filter(({ start, end }) => end > start).sort((a, b) => a.start - b.start || b.end - a.end);
+  const merged: (Match & { longest: number })[] = [];
+  for (const match of sorted) {
+    const last = merged.at(-1);
+    const length = match.end - match.start;
+    if (!last || match.start >= last.end) merged.push({ ...match, longest: length });
+    else {
+      if (length > last.longest && match.kind !== "path") Object.assign(last, { kind: match.kind, longest: length });
+      last.end = Math.max(last.end, match.end);
+    }
+  }
+  return merged;
+}
+
+/** @param matches in order and apart, as `merge` gives them */
+function substitute(text: string, matches: Match[]): Scrubbed {
+  if (matches.length === 0) return { text, replaced: 0 };
+  const pieces: string[] = [];
+  let from = 0;
+  for (const { start, end, kind } of matches) {
+    pieces.push(text.slice(from, start), kind === "path" ? "[path]" : `[REDACTED:${kind}]`);
+    from = end;
+  }
+  pieces.push(text.slice(from));
+  return { text: pieces.join(""), replaced: matches.length };
+}
+
+const TAIL_MAX = 1024;
+const OPEN_MAX = 8192;
+/** The end of a text that a secret may go on from: its last word, or an open match. Kept in memory only, never written. */
+export function tailOf(text: string, redactor: Redactor): string {
+  const floor = Math.max(0, text.length - TAIL_MAX);
+  let from = text.length;
+  while (from > floor && !/\s/.test(text[from - 1]!)) from--;
+  for (const match of redactor.find(text)) if (match.end === text.length && text.length - match.start <= OPEN_MAX) from = Math.min(from, match.start);
+  return text.slice(from);
+}
+
+/** What of `text` belongs to a secret that began in `before`. */
+function continued(before: string, text: string, known: KnownSecrets): Match[] {
+  const seam = before.length;
+  return findSecrets(before + text, known)
+    .filter(({ start, end }) => start < seam && end > seam)
+    .map(({ end, kind }) => ({ start: 0, end: end - seam, kind }))
+    .filter(({ end }) => !/^[A-Z]?[a-z]*$/.test(text.slice(0, end))); // an ordinary word that only follows one
+}
