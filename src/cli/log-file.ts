@@ -1,7 +1,9 @@
 // The hub's log on disk: one JSON object a line, bounded to two files of LOG_BYTES_MAX. A line is written at once; a full disk never stops the hub.
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Log } from "../hub/log.ts";
 import { harmlessJson } from "./output.ts";
+import { privateFolder } from "./state-dir.ts";
 
 const LOG_BYTES_MAX = 16_777_216;
 
@@ -16,19 +18,24 @@ export interface LogFile {
  * @param alarm told once when lines cannot be written, and again after they could
  */
 export function openLog(path: string, clock: () => number, alarm: (text: string) => void): LogFile {
-  const open = () => openSync(path, "a", 0o600);
-  let file = open();
-  let size = fstatSync(file).size;
+  let file: number | undefined; // opened by the first line, so that a hub which is refused leaves no trace
+  let size = 0;
   let broken = false;
+  const open = () => {
+    privateFolder(dirname(path));
+    file = openSync(path, "a", 0o600);
+    size = fstatSync(file).size;
+    return file;
+  };
   return {
     log({ event, level = "info", ...members }) {
       const line = `${harmlessJson({ at: new Date(clock()).toISOString(), level, event, ...members })}\n`;
       try {
+        file ??= open();
         if (size > LOG_BYTES_MAX) {
           closeSync(file);
           renameSync(path, `${path}.1`);
           file = open();
-          size = 0;
         }
         size += writeSync(file, line);
         broken = false;
@@ -37,6 +44,8 @@ export function openLog(path: string, clock: () => number, alarm: (text: string)
         broken = true;
       }
     },
-    close: () => closeSync(file),
+    close() {
+      if (file !== undefined) closeSync(file);
+    },
   };
 }

@@ -30,7 +30,8 @@ export interface Serving {
  * @throws CommandFailed, StoreRefused when it cannot start; nothing is left open then
  */
 export async function serve(settings: ServeSettings, alarm: (text: string) => void): Promise<Serving> {
-  makeFolders(settings);
+  plainFolder(settings.workspaceDir);
+  privateFolder(settings.stateDir);
   const clock = createClock();
   const logFile = openLog(settings.logPath, Date.now, alarm);
   const stopping = new AbortController();
@@ -40,15 +41,17 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
   };
   try {
     const storeLog = (event: string, details: Record<string, string | number | boolean>) => logFile.log({ event, ...details });
-    const engine = await openEngine({ path: settings.dataPath, clock, newId, log: storeLog });
+    const engine = await openEngine({ url: settings.databaseUrl, path: settings.dataPath, clock, newId, log: storeLog });
     cleanups.push(() => engine.close());
+    for (const folder of [settings.assetsDir, settings.configDir]) plainFolder(folder); // only now: a refused store leaves no trace
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal });
     const hosts = new Set<string>();
-    const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts };
+    const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
     const app = createApi(hub, rules);
     // The dashboard is mounted here: app.use(createViews(hub, rules)).
     const listening = listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
+    if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
     engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
     cleanups.push(async () => {
@@ -62,14 +65,6 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     await cleanUp();
     throw error;
   }
-}
-
-function makeFolders({ workspaceDir, stateDir, logsDir, assetsDir, configDir }: ServeSettings) {
-  plainFolder(workspaceDir);
-  privateFolder(stateDir);
-  privateFolder(logsDir);
-  plainFolder(assetsDir);
-  plainFolder(configDir);
 }
 
 /** Without an admin token of the environment, the operator of this machine gets one of the hub's own. */

@@ -20,8 +20,6 @@ export interface ServeSettings {
   assetsDir: string;
   configDir: string;
   logPath: string;
-  /** Where people reach the hub when a proxy with TLS stands in front of it. */
-  publicUrl: string | undefined;
   hub: HubSettings;
 }
 
@@ -111,13 +109,13 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
     assetsDir: inWorkspace("KXM_ASSETS_DIR", "assets"),
     configDir: inWorkspace("KXM_CONFIG_DIR", "config"),
     logPath: path("KXM_LOG_PATH", join(logsDir, "kxm-hub.jsonl")),
-    publicUrl,
     hub: {
       ...defaultSettings(),
       host,
       adminTokenHash: adminToken === undefined ? undefined : sha256(adminToken),
       projectTokenHashes,
       loopback: isLoopback(host),
+      publicUrl,
       messageTtlMs: integer("KXM_MESSAGE_TTL_MS", defaultSettings().messageTtlMs, 1_000),
       messageRetentionMs: integer("KXM_MESSAGE_RETENTION_MS", defaultSettings().messageRetentionMs, 1_000),
       rateLimit: {

@@ -2,12 +2,16 @@
 import { HubError } from "../protocol/errors.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { agentStore } from "./agents.ts";
+import { auditStore } from "./audit.ts";
 import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import { metaStore } from "./meta.ts";
+import { projectStore } from "./projects.ts";
 import type { EventRow } from "./schema.ts";
+import { sessionStore } from "./sessions.ts";
+import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
 
@@ -29,6 +33,10 @@ const STORES = {
   events: eventStore,
   tokens: tokenStore,
   meta: metaStore,
+  sessions: sessionStore,
+  signinLinks: signinLinkStore,
+  audit: auditStore,
+  projects: projectStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

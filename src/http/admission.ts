@@ -15,6 +15,8 @@ export interface AdmissionRules {
   newRequestId: () => string;
   /** `name:port` (or bare name for the default port), lower case, that Host may be. Filled once the port is known. */
   hosts: ReadonlySet<string>;
+  /** Origin of the hub's public address, when a proxy stands in front of it. */
+  publicOrigin?: string | undefined;
 }
 
 /** The request's own id when it is well formed, else a new one. */
@@ -35,7 +37,12 @@ export function checkOrigin(request: Request, rules: AdmissionRules, guarded: bo
   const host = headers.get("host")?.toLowerCase() ?? authority;
   if (!rules.hosts.has(host) || authority !== host) throw new HubError("host_forbidden", "this hub does not answer under that host name");
   const origin = headers.get("origin");
-  if (guarded && origin !== null && origin.toLowerCase() !== `http://${host}`)
+  if (
+    guarded &&
+    origin !== null &&
+    origin.toLowerCase() !== `http://${host}` &&
+    !(isPublic(rules, host) && origin.toLowerCase() === rules.publicOrigin)
+  )
     throw new HubError("origin_forbidden", "this hub does not answer pages of another origin");
   if (url.includes("%")) {
     try {
@@ -45,6 +52,9 @@ export function checkOrigin(request: Request, rules: AdmissionRules, guarded: bo
     }
   }
 }
+
+/** Whether a request came in under the public address: only then is its origin the hub's own. */
+const isPublic = ({ publicOrigin }: AdmissionRules, host: string) => publicOrigin?.endsWith(`://${host}`) === true;
 
 const pathStart = (url: string) => {
   const at = url.indexOf("/", url.indexOf("://") + 3);

@@ -16,6 +16,8 @@ export interface Hub {
   readonly settings: HubSettings;
   readonly metrics: Metrics;
   readonly presence: Presence;
+  /** When each dashboard session was last used, kept and written like the presence of agents. */
+  readonly seenSessions: Presence;
   readonly log: Log;
   /** Aborted when the hub stops: long polls and streams end. */
   readonly stopping: AbortSignal;
@@ -31,5 +33,15 @@ export function openHub(parts: {
   newId?: (prefix: IdPrefix) => string;
 }): Hub {
   const { engine, clock, settings, log, stopping } = parts;
-  return { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, metrics: createMetrics(), presence: createPresence() };
+  return {
+    engine,
+    clock,
+    settings,
+    log,
+    stopping,
+    newId: parts.newId ?? newId,
+    metrics: createMetrics(),
+    presence: createPresence(),
+    seenSessions: createPresence(),
+  };
 }

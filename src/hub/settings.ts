@@ -26,6 +26,8 @@ export interface HubSettings {
   rateLimit: { max: number; windowMs: number } | undefined;
   /** Host names, lower case and without port, that requests may carry besides the loopback names. */
   allowedHosts: readonly string[];
+  /** Where people reach the hub when a proxy with TLS stands in front: scheme, host, port. */
+  publicUrl: string | undefined;
   /** Open streams one agent or token may hold. */
   streamsPerToken: number;
 }
@@ -42,5 +44,6 @@ export const defaultSettings = (): HubSettings => ({
   messageRetentionMs: MESSAGE_RETENTION_MS_DEFAULT,
   rateLimit: { max: RATE_LIMIT_MAX_DEFAULT, windowMs: RATE_LIMIT_WINDOW_MS_DEFAULT },
   allowedHosts: [],
+  publicUrl: undefined,
   streamsPerToken: 20,
 });

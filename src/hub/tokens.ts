@@ -4,6 +4,7 @@ import type { TokenRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
+import * as sessions from "./sessions.ts";
 
 /** What a caller may do: read metadata, act, or administer. `project` is an agent's or Runtime's place in one project. */
 export type Scope = TokenRow["scope"];
@@ -55,6 +56,7 @@ export async function revoke(tx: Tx, by: { actor: string; role: string; origin?:
   if (!token) throw new HubError("token_not_found", `there is no token ${id}`);
   if (token.revokedAt !== null) return token;
   await tx.tokens.revoke(id, tx.now, by.actor);
+  await sessions.endOfToken(tx, id);
   tx.append({
     project: token.project ?? "",
     topic: "settings",

@@ -1,0 +1,103 @@
+// Dashboard sessions: a one-time link becomes a session; a session ends by sign-out, silence, age, or the revocation of the token it began with.
+// Codes: signin_link_invalid, session_required, csrf_failed, role_forbidden.
+import type { SessionRow } from "../db/schema.ts";
+import type { Stores, Tx } from "../db/tx.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
+import { SESSION_AGE_MS, SESSION_IDLE_MS, SIGNIN_LINK_MS } from "../protocol/limits.ts";
+import type { Presence } from "./presence.ts";
+
+/** What a person signed in as. */
+export type Role = SessionRow["role"];
+/** Who did it, for the audit. */
+export type By = { actor: string; role: string; origin?: string };
+
+/**
+ * Stores a sign-in link. The caller made the secret outside the write and shows it once, inside a URL.
+ * @param link.tokenId the token it was made with, so that revoking that token ends what came of it; null for the admin token
+ */
+export async function createLink(tx: Tx, by: By, link: { secret: string; role: Role; project: string | null; tokenId: string | null }) {
+  const { secret, role, project, tokenId } = link;
+  const row = { tokenHash: sha256(secret), role, project, tokenId, createdAt: tx.now, expiresAt: tx.now + SIGNIN_LINK_MS };
+  await tx.signinLinks.insert(row);
+  append(tx, { project, type: "signin_link.created", subjectId: tokenId ?? "admin", by, data: { role } });
+  return row;
+}
+
+/**
+ * Turns a link into a session, once. The caller made both secrets outside the write: one goes into the cookie, one into the pages' forms.
+ * @throws HubError signin_link_invalid when it is unknown, used, or older than SIGNIN_LINK_MS
+ */
+export async function redeem(tx: Tx, secret: string, fresh: { session: string; csrf: string; origin?: string }): Promise<SessionRow> {
+  const link = await tx.signinLinks.take(sha256(secret));
+  if (!link || link.expiresAt <= tx.now) throw new HubError("signin_link_invalid", "this sign-in link was used or is too old");
+  return begin(tx, { role: link.role, project: link.project, tokenId: link.tokenId }, fresh);
+}
+
+/** Starts a session for somebody whose credential was checked: by link, or by a token typed into the sign-in page. */
+export async function begin(
+  tx: Tx,
+  who: { role: Role; project: string | null; tokenId: string | null },
+  fresh: { session: string; csrf: string; origin?: string },
+): Promise<SessionRow> {
+  const row: SessionRow = {
+    id: tx.newId("ses"),
+    tokenHash: sha256(fresh.session),
+    csrfHash: sha256(fresh.csrf),
+    ...who,
+    createdAt: tx.now,
+    lastSeenAt: tx.now,
+    expiresAt: tx.now + SESSION_AGE_MS,
+    endedAt: null,
+  };
+  await tx.sessions.insert(row);
+  const by = { actor: row.id, role: row.role, ...(fresh.origin !== undefined && { origin: fresh.origin }) };
+  append(tx, { project: row.project, type: "session.started", subjectId: row.id, by, data: { role: row.role } });
+  return row;
+}
+
+/** Whether a session still counts at this time. @param lastSeenAt the newer of what is stored and what this process saw */
+export const isLive = (session: SessionRow, lastSeenAt: number, now: number): boolean =>
+  session.endedAt === null && now < session.expiresAt && now < lastSeenAt + SESSION_IDLE_MS;
+
+/**
+ * The session behind a cookie; notes that it was used. Reads committed state only.
+ * @param seen hub.seenSessions: when this process saw which session
+ * @throws HubError session_required when it is unknown, ended, idle too long or too old
+ */
+export async function authenticate(read: Stores, seen: Presence, secret: string, now: number): Promise<SessionRow> {
+  const session = secret === "" ? undefined : await read.sessions.findByHash(sha256(secret));
+  if (!session || !isLive(session, seen.lastSeen(session.id, session.lastSeenAt), now))
+    throw new HubError("session_required", session ? "this session has ended" : "nobody is signed in here");
+  seen.saw(session.id, now);
+  return session;
+}
+
+/** Checks the secret a form sent along. @throws HubError csrf_failed */
+export function requireCsrf(session: SessionRow, secret: string): void {
+  if (sha256(secret) !== session.csrfHash) throw new HubError("csrf_failed", "this form does not belong to this session");
+}
+
+/** Ends a session; doing it twice changes nothing. */
+export async function end(tx: Tx, by: By, id: string): Promise<void> {
+  const session = await tx.sessions.find(id);
+  if (!session || session.endedAt !== null) return;
+  await tx.sessions.end(id, tx.now);
+  append(tx, { project: session.project, type: "session.ended", subjectId: id, by, data: { role: session.role } });
+}
+
+/** Ends everything that came of a token, in the write that revokes it. The revocation is the event. @returns how many sessions ended */
+export async function endOfToken(tx: Tx, tokenId: string): Promise<number> {
+  await tx.signinLinks.dropOfToken(tokenId);
+  return (await tx.sessions.endOfToken(tokenId, tx.now)).length;
+}
+
+/** Writes when sessions were last used: part of the presence batch. */
+export async function writeSeen(tx: Tx, seen: ReadonlyMap<string, number>): Promise<void> {
+  for (const [id, at] of seen) await tx.sessions.seen(id, at);
+}
+
+function append(tx: Tx, change: { project: string | null; type: string; subjectId: string; by: By; data: Record<string, unknown> }) {
+  const { project, type, subjectId, by, data } = change;
+  tx.append({ project: project ?? "", topic: "settings", type, subjectId, actor: by.actor, data, audit: { role: by.role, origin: by.origin } });
+}
