@@ -7,8 +7,10 @@ import live from "./script/live.browser.js" with { type: "text" };
 import page from "./script/page.browser.js" with { type: "text" };
 import { STYLESHEET } from "./stylesheet.ts";
 
-/** The files of our script share one scope and nothing else sees it. */
-const SCRIPT = `(() => {\n"use strict";\n${clock}${live}${page}})();\n`;
+/** The files of our script share one scope and nothing else sees it. Sent without comments and long names: under 8 KB in all. */
+const SCRIPT = new Bun.Transpiler({ loader: "js", target: "browser", minifyWhitespace: true, ...{ minify: true } }).transformSync(
+  `(() => {\n"use strict";\n${clock}${live}${page}})();\n`,
+);
 
 export type AssetName = "app.css" | "app.js" | "htmx.js" | "logo.svg";
 export type Asset = {

@@ -123,7 +123,7 @@ const RailFoot = ({ csrf, session, version, settings }: { csrf: string; session:
     <LiveIndicator />
     <div class="side__tools">
       <a href={settings} title={`KXM ${version}: about this hub`}>
-        {version} · {session.role}
+        {session.role}
       </a>
       <button class="btn btn--quiet btn--icon btn--s" type="button" data-theme-next aria-label="Switch theme: system, light, dark" title="Theme">
         <Icon name="auto" />

@@ -38,12 +38,12 @@ export const Live = ({ id, topic, href, children, className }: LiveRegion & { id
   </div>
 );
 
-export type LiveState = "on" | "retry" | "paused" | "off";
-const WORDS = { on: "Live", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" } as const;
+export type LiveState = "still" | "on" | "wait" | "retry" | "paused" | "off";
+const WORDS = { still: "Not live", on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" } as const;
 
-/** Live, reconnecting, paused or off, and how far behind. A page is sent as `retry` until its stream proves otherwise. Pressing it pauses. */
-export const LiveIndicator = ({ state = "retry", detail = "" }: { state?: LiveState; detail?: string }) => (
-  <button class={["live", state !== "on" && `live--${state}`]} type="button" data-live title="Pause updates (p)">
+/** Live, reconnecting, paused or off, and how far behind. A page is sent as `still`; the script knows better once its stream is open. Pressing it pauses. A `sample` is not this page's own. */
+export const LiveIndicator = ({ state = "still", detail = "", sample }: { state?: LiveState; detail?: string; sample?: boolean }) => (
+  <button class={["live", state !== "on" && `live--${state}`]} type="button" data-live={!sample} title="Pause updates (p)">
     <span class="live__dot"></span>
     <span data-word>{WORDS[state]}</span>
     <span class="live__age" data-behind>

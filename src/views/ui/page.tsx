@@ -54,11 +54,13 @@ type SectionProps = {
   /** Links or a small control at the right. */
   more?: Child;
   id?: string;
+  /** Room above what is inside, when it brings none of its own: fields, text, buttons. */
+  padded?: boolean;
   children?: Child;
 };
 
 /** A head, a rule, the thing. It is a size container: what is inside answers to its width. */
-export const Section = ({ title, count, note, more, id, children }: SectionProps) => (
+export const Section = ({ title, count, note, more, id, padded, children }: SectionProps) => (
   <section class="section" id={id}>
     <div class="section__head">
       <h2>{title}</h2>
@@ -66,7 +68,7 @@ export const Section = ({ title, count, note, more, id, children }: SectionProps
       {note && <span class="section__note">{note}</span>}
       {more && <span class="section__more">{more}</span>}
     </div>
-    {children}
+    {padded ? <div class="section__body">{children}</div> : children}
   </section>
 );
 

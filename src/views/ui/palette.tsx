@@ -8,7 +8,7 @@ export type PaletteItem = { icon: IconName; text: Child; hint?: Child; href: str
 export type PaletteGroup = { title: string; items: readonly PaletteItem[] };
 
 /** The lines of the palette: what its fragment answers to `q`. */
-export const PaletteResults = ({ groups }: { groups: readonly PaletteGroup[] }) => {
+export const PaletteResults = ({ groups, id = "palette" }: { groups: readonly PaletteGroup[]; id?: string }) => {
   let n = 0;
   return (
     <>
@@ -20,7 +20,7 @@ export const PaletteResults = ({ groups }: { groups: readonly PaletteGroup[] }) 
           {items.map(({ icon, text, hint, href }) => {
             const index = n++;
             return (
-              <a class="palette__item" role="option" id={`palette-${index}`} aria-selected={index === 0} href={href} tabindex="-1">
+              <a class="palette__item" role="option" id={`${id}-${index}`} aria-selected={index === 0} href={href} tabindex="-1">
                 <Icon name={icon} />
                 <span>{text}</span>
                 {hint && <span class="palette__hint">{hint}</span>}
@@ -38,33 +38,35 @@ type PaletteProps = {
   groups: readonly PaletteGroup[];
   /** Address of the fragment that answers `q` with PaletteResults; without it only the given lines are searched. */
   href?: string;
+  /** Id of the dialog, and beginning of the ids inside. */
+  id?: string;
 };
 
 /** The palette, without the dialog around it. */
-export const Palette = ({ groups, href }: PaletteProps) => (
+export const Palette = ({ groups, href, id = "palette" }: PaletteProps) => (
   <>
     <div class="palette__box">
       <Icon name="search" />
       <input
-        id="palette-q"
+        id={`${id}-q`}
         aria-label="Command"
         role="combobox"
         aria-autocomplete="list"
         aria-expanded="true"
-        aria-controls="palette-list"
+        aria-controls={`${id}-list`}
         placeholder="Go to, or do…"
         autocomplete="off"
         name="q"
         hx-get={href}
         hx-trigger={href && "input delay:120ms"}
-        hx-target={href && "#palette-list"}
+        hx-target={href && `#${id}-list`}
         hx-swap={href && "innerHTML"}
         hx-sync={href && "this:replace"}
       />
       <Keys of={["Esc"]} />
     </div>
-    <div id="palette-list" role="listbox" aria-label="Results" class="palette__list" data-filtered={href ? undefined : true}>
-      <PaletteResults groups={groups} />
+    <div id={`${id}-list`} role="listbox" aria-label="Results" class="palette__list" data-filtered={href ? undefined : true}>
+      <PaletteResults groups={groups} id={id} />
     </div>
     <div class="palette__foot">
       <span>

@@ -1,1 +1,146 @@
-// live
+// One stream of signals per page. A signal names a topic; regions of that topic refetch themselves and are morphed in by htmx.
+const SILENT_MS = 25_000; // the hub beats at least every 10 s
+const HIDDEN_MS = 10_000; // a tab nobody sees gives its connection back: a browser has six per host
+const WORDS = { on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" };
+let source, lastId, heardAt, retryAt, lostAt, hiddenAt, oldest, behind, shown;
+let [tries, waiting, paused, stale] = [0, 0, false, false];
+
+const topicsHere = () => new Set(all("[data-live-topics]").flatMap((region) => region.dataset.liveTopics.split(" ")));
+const clockText = (at) => new Date(at).toISOString().slice(11, 16);
+
+function changed(topic, at) {
+  if (paused) waiting++;
+  else {
+    if (at && topicsHere().has(topic)) oldest ??= at;
+    htmx.trigger(document.body, `live:${topic}`);
+  }
+}
+function connect() {
+  const url = new URL(root.dataset.events, location);
+  if (lastId) url.searchParams.set("after", lastId);
+  const mine = (source = new EventSource(url));
+  [retryAt, heardAt] = [undefined, performance.now()];
+  const known = new Set();
+  const on = (name, act) => {
+    if (known.has(name)) return;
+    known.add(name);
+    mine.addEventListener(name, (event) => {
+      heardAt = performance.now();
+      if (event.lastEventId) lastId = event.lastEventId;
+      let data = {};
+      try {
+        data = JSON.parse(event.data);
+      } catch {} // a signal without data is still a signal
+      if (data.now) hubSays(data.now);
+      act(data);
+      showState();
+    });
+  };
+  mine.listen = () => {
+    for (const topic of topicsHere()) on(topic, ({ at }) => changed(topic, at));
+  };
+  on("beat", () => {});
+  on("reset", () => changed("all"));
+  mine.listen();
+  mine.onopen = () => {
+    if (lostAt || !url.searchParams.has("after")) changed("all");
+    [tries, lostAt] = [0, undefined];
+    showState();
+  };
+  mine.onerror = lost;
+}
+function lost() {
+  close();
+  lostAt ??= hubNow();
+  retryAt = performance.now() + Math.min(15_000, 500 * 2 ** tries++) * (0.8 + 0.4 * Math.random());
+  showState();
+}
+function close() {
+  source?.close();
+  source = undefined;
+}
+function showState() {
+  const open = source?.readyState === EventSource.OPEN;
+  const state = paused ? "paused" : open && !stale ? "on" : tries > 4 ? "off" : lostAt || stale ? "retry" : "wait";
+  const lag = oldest ? hubNow() - oldest : behind;
+  const detail = {
+    on: lag === undefined ? "" : lag < 10_000 ? `${(Math.max(0, lag) / 1000).toFixed(1)} s behind` : `${words(lag)} behind`,
+    retry: retryAt ? `try ${tries}, in ${Math.max(0, Math.ceil((retryAt - performance.now()) / 1000))} s` : "some parts are older",
+    paused: waiting > 0 ? `${waiting} ${waiting === 1 ? "change waits" : "changes wait"}` : "",
+    off: lostAt ? `since ${clockText(lostAt)}` : "",
+  }[state];
+  for (const button of all("[data-live]")) {
+    button.className = state === "on" ? "live" : `live live--${state}`;
+    for (const [part, text] of [
+      ["[data-word]", WORDS[state]],
+      ["[data-behind]", detail ?? ""],
+    ]) {
+      const slot = find(part, button);
+      if (slot.textContent !== text) slot.textContent = text;
+    }
+  }
+  if (shown && shown !== state && state !== "wait" && shown !== "wait") say(`Updates: ${WORDS[state]}`);
+  shown = state;
+}
+function pause() {
+  paused = !paused;
+  if (!paused) {
+    waiting = 0;
+    changed("all");
+  }
+  showState();
+}
+function watch() {
+  const now = performance.now();
+  if (hiddenAt && now - hiddenAt > HIDDEN_MS) close();
+  else if (source && now - heardAt > SILENT_MS) lost();
+  else if (!hiddenAt && retryAt && now >= retryAt) connect();
+}
+function seen() {
+  hiddenAt = document.hidden ? performance.now() : undefined;
+  if (!hiddenAt && !source) {
+    lostAt ??= hubNow();
+    connect();
+  }
+}
+
+// What the reader has done to the page is not undone by an update: opened details and dialogs, the current row, an open completion list.
+const kept = {
+  open: "details, dialog",
+  "aria-current": "[data-row]",
+  "aria-expanded": "[role=combobox]",
+  "aria-activedescendant": "[role=combobox]",
+};
+htmx.registerExtension("kxm", {
+  htmx_before_morph_attr: (element, { attrName }) => !(kept[attrName] && element.matches(kept[attrName])),
+});
+const regionOf = (event) => event.detail.ctx?.sourceElement?.dataset?.liveTopics;
+document.addEventListener("htmx:after:swap", (event) => {
+  tick();
+  source?.listen();
+  if (!regionOf(event)) return;
+  if (oldest) [behind, oldest] = [hubNow() - oldest, undefined];
+  stale = false;
+  showState();
+});
+for (const failure of ["htmx:response:error", "htmx:error"])
+  document.addEventListener(failure, (event) => {
+    if (!regionOf(event)) return;
+    if (!stale) setTimeout(() => changed("all"), 5000);
+    stale = true;
+    showState();
+  });
+setInterval(() => {
+  if (!paused) tick();
+  if (!root.dataset.events) return;
+  watch();
+  showState();
+}, 1000);
+tick();
+if (root.dataset.events) {
+  document.addEventListener("visibilitychange", seen);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => event.persisted && seen());
+  connect();
+  showState();
+}

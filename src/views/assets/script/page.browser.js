@@ -1,1 +1,143 @@
-// page
+// What a hand does on a page: theme, copying, dialogs, picking rows, lists of options, keys.
+const THEMES = ["auto", "light", "dark"];
+let goingAt = 0;
+
+const clicks = {
+  "[data-open]": (button, event) => {
+    const dialog = document.getElementById(button.dataset.open);
+    if (!dialog) return;
+    event.preventDefault();
+    dialog.showModal();
+  },
+  "[data-close]": (button) => button.closest("dialog").close(),
+  "[data-dismiss]": (button) => button.closest(".flash").remove(),
+  "[data-live]": () => root.dataset.events && pause(),
+  "[data-insert]": insert,
+  "[data-theme-next]": () => {
+    const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? "auto") + 1) % 3];
+    if (next === "auto") delete root.dataset.theme;
+    else root.dataset.theme = next;
+    // biome-ignore lint/suspicious/noDocumentCookie: the server writes the theme into the page before it is painted
+    document.cookie = `kxm_theme=${next};path=/;max-age=31536000;samesite=strict`;
+    say(`Theme: ${next}`);
+  },
+  "[data-copy]": async (button) => {
+    const label = find("span", button) ?? button;
+    const before = (button.dataset.label ??= label.textContent);
+    label.textContent = await navigator.clipboard.writeText(button.dataset.copy).then(
+      () => "Copied",
+      () => "Press Ctrl+C",
+    );
+    say(label.textContent);
+    setTimeout(() => {
+      label.textContent = before;
+    }, 1600);
+  },
+};
+document.addEventListener("click", (event) => {
+  for (const menu of all("details[data-menu][open]")) if (!menu.contains(event.target)) menu.open = false;
+  for (const [selector, act] of Object.entries(clicks)) {
+    const hit = event.target.closest(selector);
+    if (hit) act(hit, event);
+  }
+});
+
+// Picked rows: the bar shows itself by CSS, here it only counts.
+function count() {
+  for (const bar of all("[data-bulk]")) find("[data-count]", bar).textContent = `${all(`[data-pick][form="${bar.id}"]:checked`).length} selected`;
+}
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("[data-pick-all]")) for (const box of all("[data-pick]", target.closest("table"))) box.checked = target.checked;
+  count();
+});
+document.addEventListener("htmx:after:swap", count);
+document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => ctx.response.status < 400 && ctx.sourceElement.closest("dialog")?.close());
+
+// A box with a list of options: the palette and the completions of a filter.
+const listOf = (box) => document.getElementById(box.getAttribute("aria-controls"));
+const optionsOf = (box) => all("[role=option]:not([hidden])", listOf(box));
+const chosenOf = (box) => optionsOf(box).find((option) => option.ariaSelected === "true");
+function choose(box, option) {
+  for (const other of all("[role=option]", listOf(box))) other.ariaSelected = String(other === option);
+  box.setAttribute("aria-expanded", String(Boolean(option)));
+  if (option) box.setAttribute("aria-activedescendant", option.id);
+  else box.removeAttribute("aria-activedescendant");
+  option?.scrollIntoView({ block: "nearest" });
+}
+function insert(option) {
+  const box = find(`[aria-controls="${option.closest("[role=listbox]").id}"]`);
+  box.value = box.value.replace(/\S*$/, option.dataset.insert);
+  box.focus();
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+}
+document.addEventListener("input", ({ target: box }) => {
+  if (!box.matches("[role=combobox]") || !("filtered" in listOf(box).dataset)) return;
+  for (const option of all("[role=option]", listOf(box))) option.hidden = !option.textContent.toLowerCase().includes(box.value.trim().toLowerCase());
+  choose(box, optionsOf(box)[0]);
+});
+document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+  if (ctx.sourceElement.matches("[role=combobox]")) choose(ctx.sourceElement, optionsOf(ctx.sourceElement)[0]);
+});
+function inBox(event) {
+  const box = event.target;
+  const options = optionsOf(box);
+  const chosen = chosenOf(box);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && options.length > 0) choose(box, options.at((options.indexOf(chosen) + step) % options.length));
+  else if (event.key === "Escape" && options.length > 0 && !box.closest("dialog")) listOf(box).replaceChildren();
+  else if ((event.key === "Enter" || event.key === "Tab") && chosen && (chosen.href ? event.key === "Enter" : box.value.trim())) chosen.click();
+  else return;
+  event.preventDefault();
+}
+
+const currentRow = () => find("[data-row][aria-current=true]");
+function move(step) {
+  const rows = all("[data-row]").filter((row) => row.checkVisibility());
+  const at = rows.indexOf(currentRow());
+  currentRow()?.removeAttribute("aria-current");
+  const next = rows[Math.max(0, Math.min(rows.length - 1, at + step))];
+  next?.setAttribute("aria-current", "true");
+  next?.scrollIntoView({ block: "nearest" });
+  find("a, button", next ?? root)?.focus({ preventScroll: true });
+}
+/** Presses the button that carries a key: the current row's, or the only one on the page. */
+function press(key) {
+  const buttons = all(`[data-key="${CSS.escape(key)}"]`, currentRow() ?? find("#main")).filter(
+    (button) => button.checkVisibility() && !button.disabled,
+  );
+  if (buttons.length === 1) buttons[0].click();
+}
+const keys = {
+  "?": () => find("#keysheet")?.showModal(),
+  "/": () => (find("#main [data-find]") ?? find("[data-go=f]"))[find("#main [data-find]") ? "focus" : "click"](),
+  p: () => root.dataset.events && pause(),
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => find("[data-pick]", currentRow() ?? document.createElement("i"))?.click(),
+  g: () => {
+    goingAt = performance.now();
+  },
+};
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const modified = event.ctrlKey || event.metaKey;
+  if (modified && key.toLowerCase() === "k" && find("#palette")) {
+    event.preventDefault();
+    if (!find("dialog[open]")) find("#palette").showModal();
+  } else if (modified && key === "Enter" && target.matches("textarea")) target.form?.requestSubmit();
+  else if (target.matches("[role=combobox]")) inBox(event);
+  if (
+    modified ||
+    event.altKey ||
+    find("dialog[open]") ||
+    target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")
+  )
+    return;
+  const going = performance.now() - goingAt < 1200;
+  goingAt = 0;
+  const place = going && find(`[data-go="${CSS.escape(key)}"]`);
+  if (place) place.click();
+  else if (keys[key]) keys[key]();
+  else if (key.length === 1) press(key);
+  if (key === "/" || place) event.preventDefault();
+});

@@ -1,0 +1,103 @@
+// The development page that shows every component in its states from plain data. The visual tests use it; no hub is needed.
+import type { Html } from "./jsx/jsx-runtime.ts";
+import { BASIC_STORIES } from "./stories/basics.tsx";
+import { EVIDENCE_STORIES } from "./stories/evidence.tsx";
+import { FEEDBACK_STORIES } from "./stories/feedback.tsx";
+import { FIGURE_STORIES } from "./stories/figures.tsx";
+import { FORM_STORIES, storyDialogs } from "./stories/forms.tsx";
+import { LIST_STORIES } from "./stories/lists.tsx";
+import type { Story } from "./stories/story.tsx";
+import { Button } from "./ui/button.tsx";
+import { Flash } from "./ui/feedback.tsx";
+import { Layout, type LayoutProps } from "./ui/layout.tsx";
+import { PageHead, Section } from "./ui/page.tsx";
+
+export type { Story } from "./stories/story.tsx";
+
+/** Every story, in the order of the page. Ids are unique. */
+export const STORIES: readonly Story[] = [
+  ...BASIC_STORIES,
+  ...FORM_STORIES,
+  ...FEEDBACK_STORIES,
+  ...FIGURE_STORIES,
+  ...LIST_STORIES,
+  ...EVIDENCE_STORIES,
+];
+
+const StorySection = ({ story, now }: { story: Story; now: number }) => (
+  <Section title={story.title} note={story.shows} id={story.id} padded={story.padded}>
+    {story.render(now)}
+  </Section>
+);
+
+type StoriesProps = Pick<LayoutProps, "now" | "theme" | "events" | "navHref" | "palette"> & {
+  /** Only the story with this id. */
+  only?: string;
+};
+
+/** The page `/stories`. It is served in development only and reads nothing. */
+export const StoriesPage = ({ now, theme, events, navHref, palette, only }: StoriesProps): Html => {
+  const stories = only ? STORIES.filter(({ id }) => id === only) : STORIES;
+  const narrow = stories.filter(({ wide }) => !wide);
+  const middle = Math.ceil(narrow.length / 2);
+  return (
+    <Layout
+      title="Components"
+      project={{ id: "atlas-payments", name: "atlas-payments", sub: "4 machines · 44 agents" }}
+      projects={[
+        { name: "atlas-payments", href: "#status", count: 44, current: true },
+        { name: "customer-identity-platform", href: "#status", count: 11 },
+        { name: "All projects", href: "#status", count: 3 },
+      ]}
+      counts={{
+        approvals: { count: 5, tone: "attn" },
+        runs: { count: 12 },
+        messages: { count: 23 },
+        leases: { count: 9 },
+        agents: { count: 44 },
+        sync: { count: 1, tone: "bad" },
+      }}
+      csrf="story"
+      session={{ role: "operator", signOut: "/session/end" }}
+      version="0.1.0"
+      flashes={
+        only ? undefined : (
+          <Flash tone="ok" text="Approved 2, refused 1" hint="apr_90c2…: the content changed after you opened it. Nothing was applied." />
+        )
+      }
+      dialogs={storyDialogs()}
+      {...{ now, theme, events, navHref, palette }}
+    >
+      <PageHead
+        title="Components"
+        sub={["every component in every state", "class names as in the stylesheet"]}
+        actions={
+          <>
+            <Button opens="palette" hotkey="⌘K">
+              Palette
+            </Button>
+            <Button opens="keysheet">Keys</Button>
+            <Button opens="story-confirm">Dialog</Button>
+          </>
+        }
+      />
+      <div class="cols cols--even">
+        <div>
+          {narrow.slice(0, middle).map((story) => (
+            <StorySection story={story} now={now} />
+          ))}
+        </div>
+        <div>
+          {narrow.slice(middle).map((story) => (
+            <StorySection story={story} now={now} />
+          ))}
+        </div>
+      </div>
+      {stories
+        .filter(({ wide }) => wide)
+        .map((story) => (
+          <StorySection story={story} now={now} />
+        ))}
+    </Layout>
+  );
+};
