@@ -41,20 +41,13 @@ export type CommandRow = {
 };
 type RawCommand = { [K in (typeof COMMAND)[number]]: any };
 
+const readCommand = (raw: RawCommand): CommandRow => ({ ...raw, result: JSON.parse(raw.result) }) as unknown as CommandRow;
+
 /** Runs `work` so that a throw undoes everything it did, and nothing before it. */
 export type Savepoint = <T>(work: () => T) => T;
 
 export function commandTable(context: StoreContext, savepoint: Savepoint) {
-  const insert = write(context, insertInto("commands", COMMAND));
-  const find = one<RawCommand>(context, `select ${columns(COMMAND)} from commands where command_id = $commandId`);
-  const unreported = all<RawCommand>(
-    context,
-    `select ${columns(COMMAND)} from commands where hub = $hub and reported_at is null order by hub_seq limit 100`,
-  );
-  const reported = write(context, "update commands set reported_at = $at where command_id = $commandId and reported_at is null");
-  const cursor = one<{ seq: number }>(context, "select seq from command_cursors where hub = $hub");
-  const advance = write(context, "insert into command_cursors (hub, seq) values ($hub, $seq) on conflict (hub) do update set seq = max(seq, $seq)");
-  const readCommand = (raw: RawCommand): CommandRow => ({ ...raw, result: JSON.parse(raw.result) }) as unknown as CommandRow;
+  const { record, find, unreported, reported, cursor, advance } = commandStatements(context);
 
   /** The first result of a command that was recorded before. */
   function recall<T>(command: NewCommand, requestHash: string): CommandOutcome<T> | undefined {
@@ -66,23 +59,6 @@ export function commandTable(context: StoreContext, savepoint: Savepoint) {
     return first.state === "applied"
       ? { state: "applied", result, repeated: true }
       : { state: "refused", code: result?.code ?? "command_refused", reason: first.reason, repeated: true };
-  }
-
-  function record(command: NewCommand, requestHash: string, outcome: { state: string; result: unknown; reason?: string }) {
-    const { hub, ...rest } = command;
-    insert(
-      bind(COMMAND, {
-        ...rest,
-        requestHash,
-        state: outcome.state,
-        reason: outcome.reason,
-        result: JSON.stringify(outcome.result ?? null),
-        hub: hub?.name,
-        hubSeq: hub?.seq,
-        recordedAt: context.now,
-      }),
-    );
-    if (hub) advance({ hub: hub.name, seq: hub.seq });
   }
 
   return {
@@ -123,4 +99,34 @@ export function commandTable(context: StoreContext, savepoint: Savepoint) {
       reported: (commandId: string) => reported({ commandId, at: context.now }),
     },
   };
+}
+
+function commandStatements(context: StoreContext) {
+  const insert = write(context, insertInto("commands", COMMAND));
+  const find = one<RawCommand>(context, `select ${columns(COMMAND)} from commands where command_id = $commandId`);
+  const unreported = all<RawCommand>(
+    context,
+    `select ${columns(COMMAND)} from commands where hub = $hub and reported_at is null order by hub_seq limit 100`,
+  );
+  const reported = write(context, "update commands set reported_at = $at where command_id = $commandId and reported_at is null");
+  const cursor = one<{ seq: number }>(context, "select seq from command_cursors where hub = $hub");
+  const advance = write(context, "insert into command_cursors (hub, seq) values ($hub, $seq) on conflict (hub) do update set seq = max(seq, $seq)");
+  function record(command: NewCommand, requestHash: string, outcome: { state: string; result: unknown; reason?: string }) {
+    const { hub, ...rest } = command;
+    insert(
+      bind(COMMAND, {
+        ...rest,
+        requestHash,
+        state: outcome.state,
+        reason: outcome.reason,
+        result: JSON.stringify(outcome.result ?? null),
+        hub: hub?.name,
+        hubSeq: hub?.seq,
+        recordedAt: context.now,
+      }),
+    );
+    if (hub) advance({ hub: hub.name, seq: hub.seq });
+  }
+
+  return { record, find, unreported, reported, cursor, advance };
 }

@@ -52,22 +52,33 @@ function setPragmas(database: Database, memory: boolean) {
   }
 }
 
+/** Runs synchronous `work` in one transaction that takes the write lock first. A throw undoes it. */
+export function immediately<T>(database: Database, work: () => T): T {
+  database.run("begin immediate");
+  try {
+    const value = work();
+    database.run("commit");
+    return value;
+  } catch (error) {
+    if (database.inTransaction) database.run("rollback");
+    throw error;
+  }
+}
+
 function migrate(database: Database, migrations: Migration[]) {
-  database
-    .transaction(() => {
-      database.run("create table if not exists migrations (name text primary key not null, hash text not null) strict");
-      const applied = database.query("select name, hash from migrations order by name").all() as { name: string; hash: string }[];
-      applied.forEach(({ name, hash }, index) => {
-        const known = migrations[index];
-        if (known?.name !== name) throw new RuntimeRefusal("store_too_new", `the store has migration ${name}, which this version does not know`);
-        if (sha256(known.sql) !== hash) throw new RuntimeRefusal("store_corrupt", `migration ${name} was changed after it had been applied`);
-      });
-      for (const { name, sql } of migrations.slice(applied.length)) {
-        database.run(sql);
-        database.query("insert into migrations values (?, ?)").run(name, sha256(sql));
-      }
-    })
-    .immediate();
+  immediately(database, () => {
+    database.run("create table if not exists migrations (name text primary key not null, hash text not null) strict");
+    const applied = database.query("select name, hash from migrations order by name").all() as { name: string; hash: string }[];
+    applied.forEach(({ name, hash }, index) => {
+      const known = migrations[index];
+      if (known?.name !== name) throw new RuntimeRefusal("store_too_new", `the store has migration ${name}, which this version does not know`);
+      if (sha256(known.sql) !== hash) throw new RuntimeRefusal("store_corrupt", `migration ${name} was changed after it had been applied`);
+    });
+    for (const { name, sql } of migrations.slice(applied.length)) {
+      database.run(sql);
+      database.query("insert into migrations values (?, ?)").run(name, sha256(sql));
+    }
+  });
 }
 
 /** Closes a database and leaves one file behind. Never throws: what was committed is on disk either way. */

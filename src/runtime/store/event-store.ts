@@ -9,14 +9,14 @@ import type { Redactor } from "../redact/redactor.ts";
 import { attemptTable, gateTable } from "./attempts.ts";
 import { commandTable } from "./commands.ts";
 import type { StoreContext } from "./context.ts";
-import { closeDatabase, openDatabase, storeRefusal } from "./database.ts";
+import { closeDatabase, immediately, openDatabase, storeRefusal } from "./database.ts";
 import { type EventRow, eventTable, type NewEvent } from "./events.ts";
 import { controlTable, coordinatorTable, intakeTable } from "./intake.ts";
 import sql from "./migrations/0001_run_events.sql" with { type: "text" };
 import { outboxTable } from "./outbox.ts";
 import { fold, type RunState } from "./projection.ts";
 import { receiptTable } from "./receipts.ts";
-import { type NewRun, type RunRow, runTable } from "./runs.ts";
+import { type NewRun, type RunRow, runTable, stateTable } from "./runs.ts";
 
 const REBUILD_PAGE = 1000;
 
@@ -46,37 +46,13 @@ export type EventStore = ReturnType<typeof openEventStore>;
  * @throws RuntimeRefusal store_home_mismatch, store_fenced, store_too_new, store_corrupt, store_unavailable, state_root_unsafe
  */
 export function openEventStore(options: StoreOptions) {
-  const { path, generation, clock, newId } = options;
+  const { path, generation } = options;
   const listeners = new Set<(events: EventRow[]) => void>();
-  let tables = connect();
-  let broken = false;
-
-  function connect(): Stores {
-    const db = openDatabase(path, [{ name: "0001_run_events", sql }]);
-    try {
-      claim(db, options);
-      return openTables({ db, clock, newId, now: 0, writing: false }, options);
-    } catch (error) {
-      db.close();
-      throw storeRefusal(error, path);
-    }
-  }
-
-  /** After a failed COMMIT the connection is not trusted: the next call opens the file anew and sees what became of it. */
-  function reconnect() {
-    broken = true;
-    try {
-      tables.context.db.close();
-    } catch {} // it failed already
-    tables = connect();
-    broken = false;
-  }
-
+  const connection = openConnection(options);
   return {
     /** The last committed state. */
     get read(): StoreReads {
-      if (broken) reconnect();
-      return tables.read;
+      return connection.tables().read;
     },
     /**
      * One durable transaction: when it returns, everything `rule` wrote is on disk; when it throws, nothing is.
@@ -85,18 +61,19 @@ export function openEventStore(options: StoreOptions) {
      *   this call is unknown until the store is read again); whatever `rule` throws
      */
     commit: <T>(rule: (tx: StoreTx) => T): T => {
-      if (broken) reconnect();
+      const tables = connection.tables();
       const { context, events } = tables;
       assert(!context.writing, "commit was called inside commit");
       const ended = commitOnce(tables, generation, path, rule);
-      if (ended.lost) broken = true;
+      if (ended.lost) connection.distrust();
       if ("error" in ended) throw ended.error;
-      const appended = events.take();
+      const appended = events.unsaved.take();
       if (appended.length > 0) for (const listener of listeners) listener(appended);
       return ended.value;
     },
     /** Drops the projection of every run and folds it again from the events. Answers the number of runs. */
     rebuild: (): number => {
+      const tables = connection.tables();
       const { context, read, runs } = tables;
       const ids = context.db.query<{ runId: string }, []>("select run_id as runId from runs order by arrival").all();
       const states = ids.map(({ runId }) => [runId, foldAll(read, runId)] as const);
@@ -114,12 +91,44 @@ export function openEventStore(options: StoreOptions) {
     /** Whether the store still answers, and is ours. @throws RuntimeRefusal store_fenced, store_unavailable */
     probe: () => {
       try {
-        assertOurs(tables.context.db, generation);
+        assertOurs(connection.tables().context.db, generation);
       } catch (error) {
         throw storeRefusal(error, path);
       }
     },
     /** Closes the file, with everything moved out of its write-ahead log. */
+    close: () => connection.close(),
+  };
+}
+
+/** The open file. After a failed COMMIT it is not trusted: the next use opens it anew and sees what became of the transaction. */
+function openConnection(options: StoreOptions) {
+  const { path, clock, newId } = options;
+  const connect = (): Stores => {
+    const db = openDatabase(path, [{ name: "0001_run_events", sql }]);
+    try {
+      claim(db, options);
+      return openTables({ db, clock, newId, now: 0, writing: false }, options);
+    } catch (error) {
+      db.close();
+      throw storeRefusal(error, path);
+    }
+  };
+  let tables = connect();
+  let trusted = true;
+  return {
+    tables: (): Stores => {
+      if (trusted) return tables;
+      try {
+        tables.context.db.close();
+      } catch {} // it failed already
+      tables = connect();
+      trusted = true;
+      return tables;
+    },
+    distrust: () => {
+      trusted = false;
+    },
     close: () => closeDatabase(tables.context.db),
   };
 }
@@ -146,12 +155,12 @@ function commitOnce<T>(tables: Stores, generation: number, path: string, rule: (
     context.writing = true;
     const value = rule(tables.write);
     assert(typeof (value as any)?.then !== "function", "a rule of commit must be synchronous");
-    events.flush();
+    events.unsaved.flush();
     committing = true;
     db.run("commit");
     return { lost: false, value };
   } catch (error) {
-    events.undoTo(0);
+    events.unsaved.undoTo(0);
     if (db.inTransaction) {
       try {
         db.run("rollback");
@@ -180,7 +189,7 @@ function assertOurs(db: Database, generation: number) {
 }
 
 function claim(db: Database, { runtimeId, projectId, generation, clock, path }: StoreOptions) {
-  db.transaction(() => {
+  immediately(db, () => {
     const meta = (key: string) => db.query<{ value: string }, [string]>("select value from meta where key = ?").get(key)?.value;
     const home = meta("home_runtime_id");
     if (home === undefined) {
@@ -197,29 +206,30 @@ function claim(db: Database, { runtimeId, projectId, generation, clock, path }: 
       generation,
       clock.now(),
     );
-  }).immediate();
+  });
 }
 
 function openTables(context: StoreContext, { redactor, projectId, runtimeId }: StoreOptions) {
   const identity = { projectId, homeRuntimeId: runtimeId };
-  const runs = runTable(context, identity);
+  const [made, states] = [runTable(context, identity), stateTable(context)];
+  const runs = { read: { ...made.read, ...states.read }, write: { ...made.write, ...states.write } };
   const outbox = outboxTable(context);
   const events = eventTable(context, { runs, outbox, redactor });
   let depth = 0;
   const savepoint = <T>(work: () => T): T => {
     const name = `call_${++depth}`;
-    events.flush();
-    const before = events.count();
+    events.unsaved.flush();
+    const before = events.unsaved.count();
     context.db.run(`savepoint ${name}`);
     try {
       const value = work();
-      events.flush();
+      events.unsaved.flush();
       context.db.run(`release ${name}`);
       return value;
     } catch (error) {
       context.db.run(`rollback to ${name}`);
       context.db.run(`release ${name}`);
-      events.undoTo(before);
+      events.unsaved.undoTo(before);
       throw error;
     } finally {
       depth--;
@@ -252,7 +262,7 @@ function openTables(context: StoreContext, { redactor, projectId, runtimeId }: S
     /** Appends one event to a run. @throws RuntimeRefusal run_not_found */
     append: (runId: string, event: NewEvent): EventRow => events.write.append(runId, event),
     /** What the run looks like now, with what this transaction appended. */
-    state: (runId: string): RunState | undefined => events.state(runId),
+    state: (runId: string): RunState | undefined => events.unsaved.state(runId),
   };
   return { context, runs, events, read, write };
 }

@@ -8,7 +8,7 @@ import { createDeriver } from "../redact/sync-object.ts";
 import { all, bind, columns, insertInto, one, type StoreContext, write } from "./context.ts";
 import type { OutboxTable } from "./outbox.ts";
 import { fold, type RunState } from "./projection.ts";
-import type { RunRow, runTable } from "./runs.ts";
+import type { RunRow, RunTables } from "./runs.ts";
 
 const EVENT = ["runId", "sequence", "eventId", "eventType", "occurredAt", "recordedAt", "monotonicNs", "payload", "hash"] as const;
 
@@ -50,7 +50,7 @@ export const eventHash = ({
 }: Omit<EventRow, "hash" | "recordedAt" | "monotonicNs">): string =>
   taggedSha256(canonical({ runId, sequence, eventId, eventType, occurredAt, payload }));
 
-export function eventTable(context: StoreContext, deps: { runs: ReturnType<typeof runTable>; outbox: OutboxTable; redactor: Redactor }) {
+export function eventTable(context: StoreContext, deps: { runs: RunTables; outbox: OutboxTable; redactor: Redactor }) {
   const { runs, outbox, redactor } = deps;
   const derive = createDeriver(redactor);
   const insert = write(context, insertInto("events", EVENT));
@@ -59,17 +59,7 @@ export function eventTable(context: StoreContext, deps: { runs: ReturnType<typeo
     context,
     `select ${columns(EVENT)} from events where run_id = $runId and sequence > $after order by sequence limit $limit`,
   );
-  /** Of the open transaction: what was appended, and the states not yet written. */
-  let appended: EventRow[] = [];
-  let states = new Map<string, RunState>();
-  let rows = new Map<string, RunRow>();
-
-  const runOf = (runId: string): RunRow => {
-    const row = rows.get(runId) ?? runs.read.find(runId);
-    if (!row) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
-    rows.set(runId, row);
-    return row;
-  };
+  const unsaved = unsavedStates(runs);
 
   return {
     read: {
@@ -84,8 +74,8 @@ export function eventTable(context: StoreContext, deps: { runs: ReturnType<typeo
        * @throws RuntimeRefusal run_not_found
        */
       append: (runId: string, event: NewEvent): EventRow => {
-        const run = runOf(runId);
-        const state = states.get(runId) ?? runs.read.state(runId);
+        const run = unsaved.run(runId);
+        const state = unsaved.state(runId);
         const { payload } = scrubLocal({ ...event.payload, ...(event.local && { local: event.local }) }, redactor);
         const content = {
           runId,
@@ -97,15 +87,35 @@ export function eventTable(context: StoreContext, deps: { runs: ReturnType<typeo
         };
         const row: EventRow = { ...content, recordedAt: context.now, monotonicNs: context.clock.monotonicNs(), hash: eventHash(content) };
         insert(bind(EVENT, { ...row, payload: canonical(row.payload) }));
-        states.set(runId, fold(state, row));
+        unsaved.add(row, fold(state, row));
         const sync: SyncEvent = derive(run, { ...row, payload: event.payload, local: event.local });
         outbox.write.insert(runId, row.sequence, canonical(sync));
-        appended.push(row);
         return row;
       },
     },
+    unsaved,
+  };
+}
+
+/** Of the open transaction: what was appended, and the states that are not written yet. */
+function unsavedStates(runs: RunTables) {
+  let appended: EventRow[] = [];
+  let states = new Map<string, RunState>();
+  let rows = new Map<string, RunRow>();
+  return {
+    /** @throws RuntimeRefusal run_not_found */
+    run: (runId: string): RunRow => {
+      const row = rows.get(runId) ?? runs.read.find(runId);
+      if (!row) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
+      rows.set(runId, row);
+      return row;
+    },
     /** The state of a run inside the open transaction, or as stored. */
     state: (runId: string): RunState | undefined => states.get(runId) ?? runs.read.state(runId),
+    add: (event: EventRow, state: RunState) => {
+      appended.push(event);
+      states.set(event.runId, state);
+    },
     /** Writes the states that changed. Called before COMMIT and before a savepoint. */
     flush: () => {
       for (const [runId, state] of states) runs.write.putState(runId, state);

@@ -4,7 +4,7 @@ import { sha256 } from "../../protocol/canonical.ts";
 import type { Clock } from "../clock.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { closeDatabase, openDatabase, storeRefusal } from "./database.ts";
-import sql from "./migrations/0001_prompts.sql" with { type: "text" };
+import sql from "./prompts-migrations/0001_prompts.sql" with { type: "text" };
 
 export type TranscriptPiece = { attemptId: string; ordinal: number; runId: string; stream: string; text: string; recordedAt: number };
 export type PromptStore = ReturnType<typeof openPromptStore>;

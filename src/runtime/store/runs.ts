@@ -65,20 +65,6 @@ export function runTable(context: StoreContext, identity: { projectId: string; h
     context,
     `${VIEW} where run_state.status = $status and runs.arrival < $before order by runs.arrival desc limit $limit`,
   );
-  const insertPlan = write(context, insertInto("run_plans", ["runId", "planHash", "plan", "compiledAt"]));
-  const findPlan = one<{ plan: string; planHash: string; compiledAt: number }>(
-    context,
-    "select plan, plan_hash as planHash, compiled_at as compiledAt from run_plans where run_id = $runId",
-  );
-  const findState = one<{ state: string }>(context, "select state from run_state where run_id = $runId");
-  const putState = write(
-    context,
-    `insert into run_state (run_id, status, step_id, last_sequence, updated_at, ended_at, state)
-     values ($runId, $status, $stepId, $lastSequence, $updatedAt, $endedAt, $state)
-     on conflict (run_id) do update set status = $status, step_id = $stepId, last_sequence = $lastSequence, updated_at = $updatedAt,
-       ended_at = $endedAt, state = $state`,
-  );
-  const dropStates = write(context, "delete from run_state");
   return {
     read: {
       /** A run by its id. */
@@ -98,6 +84,38 @@ export function runTable(context: StoreContext, identity: { projectId: string; h
       },
       /** Runs that have not ended, in order of arrival. */
       open: (): RunView[] => open().map(readView),
+    },
+    write: {
+      /** Inserts the run; its first event is the caller's to append, in the same transaction. */
+      insert: (run: NewRun): RunRow => {
+        const arrival = (lastArrival()?.arrival ?? 0) + 1;
+        const { detail = {}, runId = context.newId("run") } = run;
+        const row: RunRow = { ...run, ...identity, runId, arrival, createdAt: context.now, detail };
+        insert(bind(RUN, { ...row, detail: JSON.stringify(detail) }));
+        return row;
+      },
+    },
+  };
+}
+
+/** The plans and projections of a store's runs. */
+export function stateTable(context: StoreContext) {
+  const insertPlan = write(context, insertInto("run_plans", ["runId", "planHash", "plan", "compiledAt"]));
+  const findPlan = one<{ plan: string; planHash: string; compiledAt: number }>(
+    context,
+    "select plan, plan_hash as planHash, compiled_at as compiledAt from run_plans where run_id = $runId",
+  );
+  const findState = one<{ state: string }>(context, "select state from run_state where run_id = $runId");
+  const putState = write(
+    context,
+    `insert into run_state (run_id, status, step_id, last_sequence, updated_at, ended_at, state)
+     values ($runId, $status, $stepId, $lastSequence, $updatedAt, $endedAt, $state)
+     on conflict (run_id) do update set status = $status, step_id = $stepId, last_sequence = $lastSequence, updated_at = $updatedAt,
+       ended_at = $endedAt, state = $state`,
+  );
+  const dropStates = write(context, "delete from run_state");
+  return {
+    read: {
       /** The pinned plan of a run. */
       planOf: (runId: string): { plan: unknown; planHash: string; compiledAt: number } | undefined => {
         const row = findPlan({ runId });
@@ -110,14 +128,6 @@ export function runTable(context: StoreContext, identity: { projectId: string; h
       },
     },
     write: {
-      /** Inserts the run; its first event is the caller's to append, in the same transaction. */
-      insert: (run: NewRun): RunRow => {
-        const arrival = (lastArrival()?.arrival ?? 0) + 1;
-        const { detail = {}, runId = context.newId("run") } = run;
-        const row: RunRow = { ...run, ...identity, runId, arrival, createdAt: context.now, detail };
-        insert(bind(RUN, { ...row, detail: JSON.stringify(detail) }));
-        return row;
-      },
       /** Pins the compiled plan. Once per run. */
       savePlan: (runId: string, plan: unknown, planHash: string) =>
         insertPlan({ runId, planHash, plan: JSON.stringify(plan), compiledAt: context.now }),
@@ -135,3 +145,9 @@ export function runTable(context: StoreContext, identity: { projectId: string; h
     },
   };
 }
+
+/** Runs with their plans and projections. */
+export type RunTables = {
+  read: ReturnType<typeof runTable>["read"] & ReturnType<typeof stateTable>["read"];
+  write: ReturnType<typeof runTable>["write"] & ReturnType<typeof stateTable>["write"];
+};
