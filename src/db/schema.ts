@@ -191,8 +191,8 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     (t) => [
       primaryKey({ columns: [t.projectId, t.runId] }),
       index("sync_runs_project").on(t.project, t.lastReceivedAt, t.runId),
-      index("sync_runs_runtime").on(t.project, t.homeRuntimeId, t.lastReceivedAt),
-      index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt),
+      index("sync_runs_runtime").on(t.project, t.homeRuntimeId, t.lastReceivedAt, t.runId),
+      index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt, t.runId),
       check("sync_runs_held", sql`held >= 0`),
     ],
   ),
@@ -314,8 +314,8 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       updatedAt: integer().notNull(),
     },
     (t) => [
-      index("approvals_project").on(t.project, t.id),
-      index("approvals_pending").on(t.project, t.requestedAt).where(sql`status = 'pending'`),
+      index("approvals_project").on(t.project, t.requestedAt, t.id),
+      index("approvals_status").on(t.project, t.status, t.requestedAt, t.id),
       index("approvals_run").on(t.projectId, t.runId),
       check("approvals_status", sql`status in ('pending', 'approved', 'rejected', 'cancelled')`),
     ],

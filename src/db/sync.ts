@@ -1,11 +1,15 @@
-// Synced runs and their events. A run's row carries its cursor, so ingest costs the same for the first event and for the millionth.
-import { and, asc, eq, gt, inArray } from "drizzle-orm";
+// Synced runs and their events. A run's row carries its cursor and what its gapless events come to, so ingest costs the same for the first event and
+// for the millionth.
+import { and, asc, between, desc, eq, gt, inArray, lt, lte, or, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { SyncEventRow, SyncRunRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
-export function syncStore({ db, tables: { syncProjects, syncRuns, syncEvents }, one, all, run, locked, insertAll, now }: Dialect) {
-  const ofRun = and(eq(syncEvents.projectId, slot("projectId")), eq(syncEvents.runId, slot("runId")));
+export function syncStore(dialect: Dialect) {
+  return { ...ownerRows(dialect), ...runRows(dialect), ...runPages(dialect), ...eventRows(dialect) };
+}
+
+function ownerRows({ db, tables: { syncProjects }, one, run }: Dialect) {
   const owner = one(
     db
       .select()
@@ -13,15 +17,17 @@ export function syncStore({ db, tables: { syncProjects, syncRuns, syncEvents }, 
       .where(eq(syncProjects.projectId, slot("projectId"))),
   );
   const claim = run(db.insert(syncProjects).values(everySlot(syncProjects)));
-  const lockRun = one(
-    locked(
-      db
-        .select()
-        .from(syncRuns)
-        .where(and(eq(syncRuns.projectId, slot("projectId")), eq(syncRuns.runId, slot("runId"))))
-        .$dynamic(),
-    ),
-  );
+  return {
+    owner: (projectId: string) => owner({ projectId }),
+    claim: (row: { projectId: string; project: string; claimedAt: number }) => claim(row),
+  };
+}
+
+function runRows({ db, tables: { syncRuns }, one, run, locked }: Dialect) {
+  const ofRun = and(eq(syncRuns.projectId, slot("projectId")), eq(syncRuns.runId, slot("runId")));
+  const byKey = db.select().from(syncRuns).where(ofRun).$dynamic();
+  const findRun = one(byKey);
+  const lockRun = one(locked(byKey));
   const insertRun = run(db.insert(syncRuns).values(everySlot(syncRuns)));
   const updateRun = run(
     db
@@ -40,29 +46,104 @@ export function syncStore({ db, tables: { syncProjects, syncRuns, syncEvents }, 
         endedAt: slot("endedAt"),
         projection: slot("projection"),
       })
-      .where(and(eq(syncRuns.projectId, slot("projectId")), eq(syncRuns.runId, slot("runId")))),
+      .where(ofRun),
   );
-  const heldAfter = all(
+  return {
+    findRun: (projectId: string, runId: string) => findRun({ projectId, runId }),
+    lockRun: (projectId: string, runId: string) => lockRun({ projectId, runId }),
+    insertRun: (row: SyncRunRow) => insertRun(row),
+    updateRun: (row: SyncRunRow) => updateRun(row),
+  };
+}
+
+/** Where a page of runs begins: behind this run of the page before. */
+export type RunCursor = { at: number; runId: string };
+const FIRST_PAGE: RunCursor = { at: Number.MAX_SAFE_INTEGER, runId: "" };
+
+function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
+  const ofProject = eq(syncRuns.project, slot("project"));
+  const ofStatus = and(ofProject, eq(syncRuns.status, slot("status")));
+  const ofRuntime = and(ofProject, eq(syncRuns.homeRuntimeId, slot("runtimeId")));
+  const page = (where: typeof ofStatus) =>
+    all(
+      db
+        .select()
+        .from(syncRuns)
+        .where(and(where, lte(syncRuns.lastReceivedAt, slot("at")), or(lt(syncRuns.lastReceivedAt, slot("at")), lt(syncRuns.runId, slot("runId")))))
+        .orderBy(desc(syncRuns.lastReceivedAt), desc(syncRuns.runId))
+        .limit(slot("limit")),
+    );
+  const [pageOfProject, pageOfStatus, pageOfRuntime] = [page(ofProject), page(ofStatus), page(ofRuntime)];
+  const counted = (where: typeof ofStatus) => {
+    const rows = db.select({ one: sql`1` }).from(syncRuns).where(where).limit(slot("limit")).as("counted");
+    return one(db.select({ count: sql<number>`count(*)` }).from(rows));
+  };
+  const [countOfProject, countOfStatus, countOfRuntime] = [counted(ofProject), counted(ofStatus), counted(ofRuntime)];
+  const nextRuntime = one(
     db
-      .select({ sequence: syncEvents.sequence })
+      .select({ id: syncRuns.homeRuntimeId })
+      .from(syncRuns)
+      .where(and(ofProject, gt(syncRuns.homeRuntimeId, slot("after"))))
+      .orderBy(asc(syncRuns.homeRuntimeId))
+      .limit(1),
+  );
+  const number = async (count: Promise<{ count: number } | undefined>) => Number((await count)!.count);
+  return {
+    runsOfProject: (project: string, limit: number, after = FIRST_PAGE) => pageOfProject({ project, limit, ...after }),
+    runsOfStatus: (project: string, status: string, limit: number, after = FIRST_PAGE) => pageOfStatus({ project, status, limit, ...after }),
+    runsOfRuntime: (project: string, runtimeId: string, limit: number, after = FIRST_PAGE) => pageOfRuntime({ project, runtimeId, limit, ...after }),
+    /** Counts stop at `limit`. */
+    countRuns: (project: string, limit: number) => number(countOfProject({ project, limit })),
+    countRunsOfStatus: (project: string, status: string, limit: number) => number(countOfStatus({ project, status, limit })),
+    countRunsOfRuntime: (project: string, runtimeId: string, limit: number) => number(countOfRuntime({ project, runtimeId, limit })),
+    /** The Runtimes that have runs in a project, one by one in the order of their ids. */
+    nextRuntimeWithRuns: async (project: string, after: string) => (await nextRuntime({ project, after }))?.id,
+  };
+}
+
+function eventRows({ db, tables: { syncEvents }, one, all, insertAll, now }: Dialect) {
+  const ofRun = and(eq(syncEvents.projectId, slot("projectId")), eq(syncEvents.runId, slot("runId")));
+  const eventsAfter = all(
+    db
+      .select()
       .from(syncEvents)
       .where(and(ofRun, gt(syncEvents.sequence, slot("after"))))
       .orderBy(asc(syncEvents.sequence))
       .limit(slot("limit")),
   );
+  const find = one(
+    db
+      .select()
+      .from(syncEvents)
+      .where(and(ofRun, eq(syncEvents.sequence, slot("sequence")))),
+  );
+  const next = one(
+    db
+      .select({ sequence: syncEvents.sequence })
+      .from(syncEvents)
+      .where(and(ofRun, gt(syncEvents.sequence, slot("after"))))
+      .orderBy(asc(syncEvents.sequence))
+      .limit(1),
+  );
+  const hashColumns = { sequence: syncEvents.sequence, hash: syncEvents.hash };
+  const hashesBetween = all(
+    db
+      .select(hashColumns)
+      .from(syncEvents)
+      .where(and(ofRun, between(syncEvents.sequence, slot("first"), slot("last")))),
+  );
   const insertEvents = insertAll(syncEvents);
   return {
-    owner: (projectId: string) => owner({ projectId }),
-    claim: (row: { projectId: string; project: string; claimedAt: number }) => claim(row),
-    lockRun: (projectId: string, runId: string) => lockRun({ projectId, runId }),
-    insertRun: (row: SyncRunRow) => insertRun(row),
-    updateRun: (row: SyncRunRow) => updateRun(row),
-    heldAfter: (projectId: string, runId: string, after: number, limit: number) => heldAfter({ projectId, runId, after, limit }),
     insertEvents: (rows: SyncEventRow[]) => insertEvents(rows),
-    hashes: (projectId: string, runId: string, sequences: number[]) =>
+    findEvent: (projectId: string, runId: string, sequence: number) => find({ projectId, runId, sequence }),
+    eventsAfter: (projectId: string, runId: string, after: number, limit: number) => eventsAfter({ projectId, runId, after, limit }),
+    nextSequence: async (projectId: string, runId: string, after: number) => (await next({ projectId, runId, after }))?.sequence,
+    hashesBetween: (projectId: string, runId: string, first: number, last: number) => hashesBetween({ projectId, runId, first, last }),
+    /** For sequences far apart; costs more than a range. */
+    hashesOf: (projectId: string, runId: string, sequences: number[]) =>
       now(
         db
-          .select({ sequence: syncEvents.sequence, hash: syncEvents.hash })
+          .select(hashColumns)
           .from(syncEvents)
           .where(and(eq(syncEvents.projectId, projectId), eq(syncEvents.runId, runId), inArray(syncEvents.sequence, sequences))),
       ),

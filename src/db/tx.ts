@@ -3,12 +3,17 @@ import { HubError } from "../protocol/errors.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { agentStore } from "./agents.ts";
 import { auditStore } from "./audit.ts";
+import { alertStore } from "./alerts.ts";
+import { approvalStore } from "./approvals.ts";
+import { commandStore } from "./commands.ts";
+import { conflictStore } from "./conflicts.ts";
 import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import { metaStore } from "./meta.ts";
 import { projectStore } from "./projects.ts";
+import { runtimeStore } from "./runtimes.ts";
 import type { EventRow } from "./schema.ts";
 import { sessionStore } from "./sessions.ts";
 import { signinLinkStore } from "./signin-links.ts";
@@ -30,6 +35,11 @@ const STORES = {
   messages: messageStore,
   leases: leaseStore,
   sync: syncStore,
+  conflicts: conflictStore,
+  runtimes: runtimeStore,
+  commands: commandStore,
+  approvals: approvalStore,
+  alerts: alertStore,
   events: eventStore,
   tokens: tokenStore,
   meta: metaStore,

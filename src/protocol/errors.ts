@@ -75,6 +75,7 @@ export const ERRORS = {
   command_not_found: { status: 404, hint: "Check the command id." },
   approval_not_found: { status: 404, hint: "GET /v1/approvals lists what is pending." },
   alert_not_found: { status: 404, hint: "Check the alert id." },
+  conflict_not_found: { status: 404, hint: "GET /v1/sync/conflicts lists what was refused." },
   token_not_found: { status: 404, hint: "`kxm token list` shows the ids." },
   webhook_not_found: { status: 404, hint: "Check the definition id." },
   workflow_not_found: { status: 404, hint: "Check the run id." },
@@ -125,6 +126,7 @@ export const ERRORS = {
   sync_runtime_mismatch: { status: 200, hint: "Events are pushed by their home Runtime only." },
   sync_sequence_reused: { status: 200, hint: "Another event is stored under this sequence; an operator must look." },
   sync_project_mismatch: { status: 200, hint: "Another hub project owns this projectId." },
+  sync_held_limit: { status: 200, hint: "Too much waits behind a gap of this run: push the missing sequence first, then this event again." },
   sync_home_runtime_mismatch: { status: 200, hint: "The run lives on another Runtime." },
 } as const satisfies Record<string, ErrorRule>;
 

@@ -29,6 +29,19 @@ export const MESSAGE_WAIT_MS_MAX = 60_000;
 export const COMMAND_WAIT_MS_MAX = 30_000;
 /** Events of one sync request. */
 export const SYNC_BATCH_MAX = 100;
+/** Events and bytes of a run that may wait behind a gap in its sequence. */
+export const SYNC_HELD_EVENTS_MAX = 10_000;
+export const SYNC_HELD_BYTES_MAX = 16_777_216;
+/** Bytes of what the hub keeps folded per run, as JSON. */
+export const RUN_PROJECTION_BYTES_MAX = 65_536;
+/** Bytes of events in one page. */
+export const EVENTS_PAGE_BYTES_MAX = 1_048_576;
+/** How long a command waits for its Runtime to say that it has it. */
+export const COMMAND_TTL_MS = 7 * 86_400_000;
+/** Bytes of a command's payload and of what a Runtime tells of its result or itself, as JSON. */
+export const COMMAND_PAYLOAD_BYTES_MAX = 65_536;
+export const COMMAND_DETAIL_BYTES_MAX = 8_192;
+export const RUNTIME_REPORT_BYTES_MAX = 65_536;
 /** Without a sign of life for this long an agent or Runtime is stale. */
 export const STALE_MS_DEFAULT = 30_000;
 /** Requests a bucket may make per window. */

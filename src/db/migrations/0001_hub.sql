@@ -129,8 +129,8 @@ create table sync_runs (
   constraint sync_runs_held check (held >= 0)
 ) strict;
 create index sync_runs_project on sync_runs (project, last_received_at, run_id);
-create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at);
-create index sync_runs_status on sync_runs (project, status, last_received_at);
+create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at, run_id);
+create index sync_runs_status on sync_runs (project, status, last_received_at, run_id);
 
 create table sync_events (
   project_id text not null,
@@ -228,8 +228,8 @@ create table approvals (
   updated_at integer not null,
   constraint approvals_status check (status in ('pending', 'approved', 'rejected', 'cancelled'))
 ) strict;
-create index approvals_project on approvals (project, id);
-create index approvals_pending on approvals (project, requested_at) where status = 'pending';
+create index approvals_project on approvals (project, requested_at, id);
+create index approvals_status on approvals (project, status, requested_at, id);
 create index approvals_run on approvals (project_id, run_id);
 
 create table alerts (
