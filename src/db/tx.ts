@@ -2,9 +2,9 @@
 import { HubError } from "../protocol/errors.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { agentStore } from "./agents.ts";
-import { auditStore } from "./audit.ts";
 import { alertStore } from "./alerts.ts";
 import { approvalStore } from "./approvals.ts";
+import { auditStore } from "./audit.ts";
 import { commandStore } from "./commands.ts";
 import { conflictStore } from "./conflicts.ts";
 import type { Dialect } from "./dialect.ts";
