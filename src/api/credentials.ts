@@ -110,8 +110,13 @@ function countFailure(limit: RateLimit, bucket: string, now: number) {
   limit.count(bucket, now);
 }
 
-/** Who acts, as audit notes name them. */
-export const byOf = ({ actor, role }: TokenCaller): { actor: string; role: string; origin: string } => ({ actor, role, origin: "api" });
+const ORIGIN = /^[a-z][a-z0-9-]{0,31}$/;
+
+/** Who acts, as audit notes name them. A client may name itself (x-kxm-client: cli); what it says proves nothing and decides nothing. */
+export function byOf({ actor, role }: TokenCaller, request: Request): { actor: string; role: string; origin: string } {
+  const named = request.headers.get("x-kxm-client") ?? "";
+  return { actor, role, origin: ORIGIN.test(named) ? named : "api" };
+}
 
 /**
  * The project a read is about: an agent's own, or the one a token asks for (a project-scoped token may leave it out).

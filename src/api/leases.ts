@@ -98,9 +98,9 @@ const forceRelease = route({
   body: ForceReleaseBody,
   answers: { 200: LeaseReleased },
   errors: ["lease_not_found"],
-  run: async ({ hub, caller, params, body }) => {
+  run: async ({ hub, caller, params, body, request }) => {
     requireProject(caller, body.project);
-    return { status: 200, body: await leases.forceRelease(hub, byOf(caller), { ...body, name: params.name }) };
+    return { status: 200, body: await leases.forceRelease(hub, byOf(caller, request), { ...body, name: params.name }) };
   },
 });
 

@@ -4,7 +4,7 @@ import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
 import { ROLES, SIGNIN_PATH, SigninLink, SigninLinkBody } from "../protocol/sessions.ts";
 import { iso } from "../protocol/time.ts";
-import { byOf } from "./actor.ts";
+import { byOf } from "./credentials.ts";
 import { route } from "./route.ts";
 
 const createSigninLink = route({
@@ -25,7 +25,9 @@ const createSigninLink = route({
     if (caller.project !== null && project !== caller.project) throw new HubError("role_forbidden", "this token belongs to another project");
     const secret = newSecret("kxl");
     const tokenId = caller.actor === "admin" ? null : caller.actor;
-    const link = await hub.engine.write(project ?? "", (tx) => sessions.createLink(tx, byOf(call), { secret, role, project, tokenId }));
+    const link = await hub.engine.write(project ?? "", (tx) =>
+      sessions.createLink(tx, byOf(call.caller, call.request), { secret, role, project, tokenId }),
+    );
     const base = hub.settings.publicUrl ?? new URL(request.url).origin; // the Host was checked: it is one of the hub's own names
     const url = `${base}${SIGNIN_PATH}?link=${secret}`;
     return { status: 201, body: { url, role, project: project ?? undefined, expiresAt: iso(link.expiresAt) } };

@@ -5,7 +5,7 @@ import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
 import { iso, isoOrNone } from "../protocol/time.ts";
 import { CreateTokenAnswer, CreateTokenBody, type Token, TokenAnswer, TokenParams, TokensAnswer } from "../protocol/tokens.ts";
-import { byOf } from "./actor.ts";
+import { byOf } from "./credentials.ts";
 import { route } from "./route.ts";
 
 const LIST_MAX = 1_000;
@@ -41,7 +41,13 @@ const createToken = route({
     const secret = newSecret(body.scope === "project" ? "kxp" : "kxm");
     const { name, scope, project = null, expiresInMs } = body;
     const row = await hub.engine.write(project ?? "", (tx) =>
-      tokens.create(tx, byOf(call), { secret, name, scope, project, expiresAt: expiresInMs === undefined ? null : tx.now + expiresInMs }),
+      tokens.create(tx, byOf(call.caller, call.request), {
+        secret,
+        name,
+        scope,
+        project,
+        expiresAt: expiresInMs === undefined ? null : tx.now + expiresInMs,
+      }),
     );
     return { status: 201, body: { token: shown(row), secret } };
   },
@@ -77,7 +83,7 @@ const revokeToken = route({
     const known = await hub.engine.read.tokens.find(params.id);
     if (!known || (caller.project !== null && known.project !== caller.project))
       throw new HubError("token_not_found", `there is no token ${params.id}`);
-    const row = await hub.engine.write(known.project ?? "", (tx) => tokens.revoke(tx, byOf(call), params.id));
+    const row = await hub.engine.write(known.project ?? "", (tx) => tokens.revoke(tx, byOf(call.caller, call.request), params.id));
     return { status: 200, body: { token: shown(row) } };
   },
 });

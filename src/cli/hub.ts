@@ -4,10 +4,11 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
+import { VARIABLES } from "../protocol/variables.ts";
 import { VERSION } from "../protocol/version.ts";
 import { define, duration, group, number, spell } from "./command.ts";
 import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
-import { readSettings, SETTINGS, type ServeSettings } from "./settings.ts";
+import { readSettings, type ServeSettings } from "./settings.ts";
 import { isAlive, privateFolder, readNote, removeNote, writeNote } from "./state-dir.ts";
 
 const START_WAIT_MS = 15_000;
@@ -22,7 +23,9 @@ export function addHub(program: Command): void {
   define<StartOptions>(hub, {
     usage: "start",
     summary: "start a hub here",
-    details: `Settings come from the environment:\n${SETTINGS.map(({ name, default: fallback }) => `  ${name.padEnd(26)} ${fallback}`).join("\n")}`,
+    details: `Settings come from the environment:\n${VARIABLES.filter((one) => one.of === "hub")
+      .map((one) => `  ${one.name.padEnd(26)} ${one.default}`)
+      .join("\n")}`,
     examples: ["kxm hub", "kxm hub start --detach", "KXM_PORT=0 kxm hub start"],
     isDefault: true,
     options: (command) =>

@@ -1,5 +1,5 @@
-// The hub's settings from the environment. All problems are found at once, each with the variable's name; an invalid setting refuses the start.
-// The table below is also the source of docs/settings.md.
+// The hub's settings from the environment (described in protocol/variables.ts). All problems are found at once, each with the variable's name; an
+// invalid setting refuses the start.
 import { isAbsolute, join, resolve } from "node:path";
 import { defaultSettings, type HubSettings } from "../hub/settings.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -25,47 +25,6 @@ export interface ServeSettings {
 
 type Env = Record<string, string | undefined>;
 type Problem = { name: string; why: string };
-
-/** One variable, as the reference describes it. */
-export interface SettingDoc {
-  name: string;
-  /** What holds without it, in words. */
-  default: string;
-  meaning: string;
-}
-
-/** Every variable of the hub and the command line. */
-export const SETTINGS: readonly SettingDoc[] = [
-  {
-    name: "KXM_HOST",
-    default: "127.0.0.1",
-    meaning: "Name or address the hub listens on. Loopback names also listen on ::1. Any other needs KXM_AUTH_TOKEN.",
-  },
-  { name: "KXM_PORT", default: "7331", meaning: "Port the hub listens on. 0 takes any free one." },
-  {
-    name: "KXM_AUTH_TOKEN",
-    default: "none",
-    meaning: "Admin token. Asked of agents of every project without a token of its own. Required when the hub listens beyond this machine.",
-  },
-  { name: "KXM_PROJECT_TOKENS", default: "none", meaning: "JSON object of project → token. A project named here accepts only its own token." },
-  { name: "KXM_PUBLIC_URL", default: "none", meaning: "Address people use when a proxy with TLS stands in front, such as https://kxm.example.com." },
-  { name: "KXM_DATA_PATH", default: ".kxm/state/kxm.db", meaning: "File of the SQLite store. `:memory:` keeps nothing beyond the process." },
-  { name: "KXM_DATABASE_URL", default: "none", meaning: "A PostgreSQL database (postgres://…) instead of the file; several hubs may share it." },
-  { name: "KXM_WORKSPACE_DIR", default: ".kxm", meaning: "Folder of this workspace. The other folders lie in it unless they are set." },
-  { name: "KXM_STATE_DIR", default: "<workspace>/state", meaning: "Store, tokens and the note of the running hub. Only its owner may read it." },
-  { name: "KXM_LOGS_DIR", default: "<workspace>/logs", meaning: "Log files." },
-  { name: "KXM_ASSETS_DIR", default: "<workspace>/assets", meaning: "What the hub writes for people, such as retrospectives." },
-  { name: "KXM_CONFIG_DIR", default: "<workspace>/config", meaning: "Files people write for the hub." },
-  { name: "KXM_LOG_PATH", default: "<logs>/kxm-hub.jsonl", meaning: "The hub's log, one JSON object a line. Never holds message bodies or tokens." },
-  {
-    name: "KXM_MESSAGE_TTL_MS",
-    default: "86400000",
-    meaning: "How long a message waits for its reply unless its sender says otherwise. Milliseconds, at least 1000.",
-  },
-  { name: "KXM_MESSAGE_RETENTION_MS", default: "604800000", meaning: "How long an ended message is kept. Milliseconds, at least 1000." },
-  { name: "KXM_RATE_LIMIT_MAX", default: "600", meaning: "Requests an agent or address may make in one window. At least 1." },
-  { name: "KXM_RATE_LIMIT_WINDOW_MS", default: "60000", meaning: "Length of that window. Milliseconds, at least 100." },
-];
 
 const LOOPBACK = /^(localhost|::1|127(\.\d{1,3}){3})$/i;
 /** Whether a hub that listens on this name is reached from this machine only. */

@@ -1,0 +1,121 @@
+// Writes the pages that are made from the code: docs/api.md, docs/cli.md, docs/settings.md, docs/errors.md, and the golden OpenAPI document.
+// `npm run docs` writes them; tests/docs compares them with what the code says now.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { openapiDocument } from "../src/api/openapi.ts";
+import { describeApi, type Operation } from "../src/api/reference.ts";
+import { ROUTES } from "../src/api/routes.ts";
+import { examples } from "../src/cli/command.ts";
+import { EXIT } from "../src/cli/output.ts";
+import { buildProgram } from "../src/cli/program.ts";
+import { VARIABLES } from "../src/protocol/variables.ts";
+
+const ROOT = join(import.meta.dir, "..");
+const MADE = "<!-- Made by `npm run docs` from the code. Edit the code, not this page. -->";
+
+/** Every made file: path from the root → its text. */
+export const madeFiles = (): Record<string, string> => ({
+  "docs/api.md": apiPage(),
+  "docs/cli.md": cliPage(),
+  "docs/settings.md": settingsPage(),
+  "docs/errors.md": errorsPage(),
+  "tests/api/openapi.golden.json": `${JSON.stringify(openapiDocument(ROUTES), undefined, 2)}\n`,
+});
+
+const page = (title: string, ...parts: string[]) => `# ${title}\n\n${MADE}\n\n${parts.join("\n\n")}\n`;
+const cell = (text: unknown) => String(text).replaceAll("|", "\\|").replaceAll("\n", " ");
+const table = (titles: string[], rows: unknown[][]) =>
+  [`| ${titles.join(" | ")} |`, `| ${titles.map(() => "---").join(" | ")} |`, ...rows.map((row) => `| ${row.map(cell).join(" | ")} |`)].join("\n");
+
+function apiPage(): string {
+  const { operations } = describeApi(ROUTES);
+  const sections = [...Map.groupBy(operations, ({ tag }) => tag)].map(([tag, group]) => [`## ${tag}`, ...group.map(operationText)].join("\n\n"));
+  return page(
+    "The HTTP API",
+    "Plain HTTP on the hub's address, JSON in and out. The same as an OpenAPI 3.1 document: `GET /openapi.json` of a running hub; as a page: `/docs`.",
+    "A refusal is `{ error, code, requestId, hint }` with a status; [errors](errors.md) lists every code. Every answer carries `x-request-id`. Every operation can also answer `host_forbidden`, `protocol_error`, `rate_limited`, `storage_unavailable` and `internal_error`; what is listed below is beside these.",
+    ...sections,
+  );
+}
+
+const COMMON = new Set(["host_forbidden", "protocol_error", "rate_limited", "storage_unavailable", "internal_error"]);
+
+function operationText(operation: Operation): string {
+  const { id, method, path, summary, credential, fields, answers, errors } = operation;
+  const rows = fields.map(({ name, in: place, type, required, default: fallback, description }) => [
+    `\`${name}\``,
+    place,
+    `${type}${fallback === undefined ? "" : `, default ${JSON.stringify(fallback)}`}${required ? "" : ", optional"}`,
+    description ?? "",
+  ]);
+  const own = errors.filter(({ code }) => !COMMON.has(code)).map(({ code }) => `\`${code}\``);
+  return [
+    `### ${id}`,
+    `\`${method} ${path}\` · ${summary}`,
+    `Shown by the caller: ${credential}. Answers ${answers.map(({ status, what }) => `${status} ${what}`).join(" · ")}.`,
+    ...(rows.length > 0 ? [table(["field", "in", "form", "meaning"], rows)] : []),
+    ...(own.length > 0 ? [`Refuses with ${own.join(", ")}.`] : []),
+  ].join("\n\n");
+}
+
+function errorsPage(): string {
+  const { errors } = describeApi(ROUTES);
+  return page(
+    "Error codes",
+    "A code never changes its meaning; the sentence beside it may. The hint says what to do next.",
+    table(
+      ["code", "status", "what to do"],
+      errors.map(({ code, status, hint }) => [`\`${code}\``, status === 200 ? "200, per event" : status, hint]),
+    ),
+  );
+}
+
+function settingsPage(): string {
+  const of = (program: string) => VARIABLES.filter((one) => one.of === program).map((one) => [`\`${one.name}\``, one.default, one.meaning]);
+  const titles = ["variable", "without it", "meaning"];
+  return page(
+    "Settings",
+    "All settings are environment variables. A hub with an invalid one does not start; it names every mistake at once.",
+    `## The hub\n\n${table(titles, of("hub"))}`,
+    `## Commands\n\n${table(titles, of("commands"))}`,
+    `## The Runtime\n\n${table(titles, of("runtime"))}`,
+  );
+}
+
+const silent = { write: () => {}, isTTY: false };
+const NO_WORLD = { env: {}, cwd: "/", stdout: silent, stderr: silent, stopping: new AbortController().signal };
+
+function cliPage(): string {
+  const program = buildProgram({ world: NO_WORLD, exitCode: 0 });
+  const codes = Object.entries(EXIT).map(([name, code]) => `${code} ${name === "timedOut" ? "timed out" : name}`);
+  return page(
+    "The command line",
+    `Every command has \`--help\` with examples and \`--json\` for programs: one JSON document on stdout, and on failure one with \`error\`, \`code\` and \`hint\` on stderr. Exit codes: ${codes.join(" · ")}.`,
+    ...program.commands.flatMap((command) => commandTexts(command, "kxm")),
+  );
+}
+
+function commandTexts(command: Command, before: string): string[] {
+  const name = `${before} ${command.name()}`;
+  const heading = before.includes(" ") ? "###" : "##";
+  if (command.commands.length > 0)
+    return [`${heading} ${name}`, command.description(), ...command.commands.flatMap((inner) => commandTexts(inner, name))];
+  const options = command.options.filter((option) => !option.hidden && option.long !== "--json");
+  const rows = options.map(({ flags, description, defaultValue }) => [
+    `\`${flags}\``,
+    `${description}${defaultValue === undefined ? "" : ` (default ${JSON.stringify(defaultValue)})`}`,
+  ]);
+  const words = command.registeredArguments.map((argument) => {
+    const shown = `${argument.name()}${argument.variadic ? "…" : ""}`;
+    return argument.required ? `<${shown}>` : `[${shown}]`;
+  });
+  return [
+    `${heading} ${[name, ...words].join(" ")}`,
+    command.description().replaceAll(/\n((?: {2}.*\n?)+)/g, "\n\n```text\n$1\n```"),
+    ...(rows.length > 0 ? [table(["option", "meaning"], rows)] : []),
+    `\`\`\`sh\n${examples(command).join("\n")}\n\`\`\``,
+  ];
+}
+
+if (import.meta.main) for (const [path, text] of Object.entries(madeFiles())) writeFileSync(join(ROOT, path), text);
