@@ -1,7 +1,7 @@
 // Makes node_modules match package-lock.json and finds a bun that runs, on a machine that has only Node and npm.
 // No package's install script is ever run: bun's only links a binary that npm has already downloaded, and we do that here.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { at, giveUp, ROOT, readJson, say } from "./project.mjs";
 
@@ -44,7 +44,10 @@ function firstMissing(lock) {
 }
 
 function runNpmCi(missing) {
-  say(existsSync(at("node_modules")) ? `Installing packages: ${missing} is not as locked …` : "Installing packages (first run only) …");
+  const modules = lstatSync(at("node_modules"), { throwIfNoEntry: false });
+  // npm would empty the folder that the link leads to, which is somebody else's.
+  if (modules?.isSymbolicLink()) giveUp(`node_modules is a link, and ${missing} is not as locked.`, "Remove the link and run the command again.");
+  say(modules ? `Installing packages: ${missing} is not as locked …` : "Installing packages (first run only) …");
   const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ["npm"];
   const args = ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
   const { status, error } = spawnSync(npm[0], [...npm.slice(1), ...args], { cwd: ROOT, stdio: ["ignore", 2, 2] });

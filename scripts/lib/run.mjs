@@ -17,8 +17,7 @@ const LAST_OUTPUT_MS = 2_000;
  * @returns {Promise<{code: number, signal: string | null, timedOut: boolean, interrupted: boolean}>} code is 128 + n after a signal
  */
 export async function run(command, args, { env = process.env, stdio = "inherit", limitMs, onChild } = {}) {
-  const child = spawn(command, args, { cwd: ROOT, env, stdio, detached: true });
-  onChild?.(child);
+  let child;
   let interrupted = false;
   let last = 0;
   const forward = (signal) => {
@@ -28,7 +27,9 @@ export async function run(command, args, { env = process.env, stdio = "inherit",
     last = now;
     child.kill(signal);
   };
-  for (const signal of SIGNALS) process.on(signal, forward);
+  for (const signal of SIGNALS) process.on(signal, forward); // before there is a child: it may be faster than our next line
+  child = spawn(command, args, { cwd: ROOT, env, stdio, detached: true });
+  onChild?.(child);
   let timedOut = false;
   const limit =
     limitMs &&

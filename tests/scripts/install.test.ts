@@ -1,6 +1,6 @@
 // The bootstrap: packages as locked, no install script, and a bun that runs although nothing linked it.
 import { expect, test } from "bun:test";
-import { linkSync, mkdirSync, readFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { workbench } from "./workbench.ts";
 
@@ -75,6 +75,16 @@ test("packages of another version are replaced", async () => {
   expect(code).toBe(0);
   expect(err).toContain("node_modules/bun is not as locked");
   expect(project.npmCalledWith()).toStartWith("ci ");
+});
+
+test("packages behind a link belong to somebody else and are not replaced", async () => {
+  using project = bunOnly("older");
+  Bun.spawnSync(["mv", project.path("node_modules"), project.path("theirs")]);
+  symlinkSync(project.path("theirs"), project.path("node_modules"));
+  const { code, err } = await project.run();
+  expect(code).toBe(1);
+  expect(err).toBe("kxm: node_modules is a link, and node_modules/bun is not as locked. Remove the link and run the command again.\n");
+  expect(project.npmCalledWith()).toBeUndefined();
 });
 
 test("a failing npm ends with one line that says what to do", async () => {

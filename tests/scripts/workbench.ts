@@ -1,5 +1,5 @@
 // A throw-away copy of the project's scripts, around sources of a test's own: what `npm start` and `npm test` do is seen from outside.
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -13,8 +13,8 @@ export type Workbench = Disposable & {
 };
 
 /**
- * A folder with the scripts, the manifest and the lock file. `packages` "as here" shares this project's node_modules; "none" starts without.
- * Files are removed at the end of the test.
+ * A folder with the scripts and the manifest. `packages` "as here" lends this project's node_modules and is locked to what is in there, so that
+ * nothing is installed; "none" starts without. Files are removed at the end of the test.
  */
 export function workbench(packages: "as here" | "none"): Workbench {
   const folder = mkdtempSync(join(tmpdir(), "kxm-scripts-"));
@@ -23,8 +23,11 @@ export function workbench(packages: "as here" | "none"): Workbench {
     mkdirSync(dirname(path(name)), { recursive: true });
     writeFileSync(path(name), text);
   };
-  for (const name of ["scripts", "package.json", "package-lock.json"]) cpSync(join(ROOT, name), path(name), { recursive: true });
-  if (packages === "as here") symlinkSync(join(ROOT, "node_modules"), path("node_modules"));
+  for (const name of ["scripts", "package.json"]) cpSync(join(ROOT, name), path(name), { recursive: true });
+  if (packages === "as here") {
+    symlinkSync(join(ROOT, "node_modules"), path("node_modules"));
+    write("package-lock.json", lockOfWhatIsInstalled());
+  }
   return {
     path,
     write,
@@ -40,4 +43,10 @@ export function workbench(packages: "as here" | "none"): Workbench {
     },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+function lockOfWhatIsInstalled() {
+  const installed = JSON.parse(readFileSync(join(ROOT, "node_modules/.package-lock.json"), "utf8")) as { packages: object };
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return JSON.stringify({ packages: { "": { dependencies, devDependencies }, ...installed.packages } });
 }

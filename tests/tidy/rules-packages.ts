@@ -71,6 +71,9 @@ function reasons(files: SourceFile[]): Finding[] {
   ];
 }
 
+/** Packages that are pinned for a layer before it exists; once the folder is there, it has to import them. */
+const PINNED_FOR: Record<string, string> = { "@modelcontextprotocol/sdk": "src/mcp/", zod: "src/mcp/" };
+
 /** A package that src imports is a dependency, and a dependency is imported. Asked only of a tree that has a program. */
 function used(files: SourceFile[]): Finding[] {
   if (!files.some(({ path }) => path === "src/main.ts")) return [];
@@ -90,7 +93,7 @@ function used(files: SourceFile[]): Finding[] {
   return [
     ...[...imported].filter(([name]) => !dependencies[name]).map(([name, at]) => ({ ...at, message: `${name} is imported, but no dependency` })),
     ...Object.keys(dependencies)
-      .filter((name) => !imported.has(name))
+      .filter((name) => !imported.has(name) && (!PINNED_FOR[name] || files.some(({ path }) => path.startsWith(PINNED_FOR[name]!))))
       .map((name) => inManifest(`nothing in src imports ${name}: remove it`)),
   ];
 }
@@ -145,6 +148,7 @@ export const PACKAGE_RULES: Rule[] = [
     check: used,
     offends: [
       [manifest({ dependencies: { a: "1.0.0" } }), { path: "src/main.ts", text: "" }],
+      [manifest({ dependencies: { zod: "1.0.0" } }), { path: "src/main.ts", text: "" }, { path: "src/mcp/tools.ts", text: "" }],
       [manifest({ devDependencies: { "@b/c": "1.0.0" } }), { path: "src/main.ts", text: 'import { x } from "@b/c/d";' }],
     ],
     passes: [
