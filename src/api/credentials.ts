@@ -75,14 +75,14 @@ export function createCredentials(hub: Hub): Credentials {
       const agent = await agents
         .authenticate(engine.read, claimed, request.headers.get("x-kxm-agent-key") ?? "")
         .catch((error) => fail(`agent:${claimed}`, error));
-      hub.presence.saw(agent.id, hub.clock());
+      hub.presence.saw(agent.id, hub.clock(), agent.project);
       if (agent.online === 0) {
-        engine
+        await engine // before the route, so that an agent finds itself among those online; a store in trouble does not stop it from reading
           .write(agent.project, (tx) => agents.comeOnline(tx, agent.id))
           .catch((error) => hub.log({ event: "presence_write_failed", level: "warn", agentId: agent.id, error: describeError(error) }));
       }
       await checkProject(request, agent.project);
-      return { kind: "agent", agent, project: agent.project, actor: agent.id };
+      return { kind: "agent", agent: { ...agent, online: 1 }, project: agent.project, actor: agent.id };
     },
     project: checkProject,
     async role(request, needed) {

@@ -53,6 +53,8 @@ export interface Route<
   params?: P;
   query?: Q;
   body?: B;
+  /** The route reads the fields itself, because the wire judges the state before them. It is given the body as sent. */
+  fieldsLate?: boolean;
   /** Status → schema of the JSON body; null for none, "stream" for server-sent events, "text" for plain text. */
   answers: Record<number, TSchema | null | "stream" | "text">;
   /** Refusals beside those every route of its kind has. */

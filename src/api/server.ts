@@ -117,7 +117,7 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
     caller = await callerOf(credentials, found, request, params, url);
     body = await bodyOf();
   }
-  const fields = found.body ? readFields(found.body as TObject, body) : {};
+  const fields = found.fieldsLate ? body : found.body ? readFields(found.body as TObject, body) : {};
   return found.run({
     hub,
     caller,

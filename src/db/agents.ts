@@ -1,10 +1,15 @@
 // Agents: one row per name and project, found by id (every request) or by folded name (targets).
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, lt, sql } from "drizzle-orm";
+import { chunksOf, idSlots, inChunk, timeOfChunk, timeSlots } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
 import type { AgentRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
-export function agentStore({ db, tables: { agents }, one, all, run, locked }: Dialect) {
+export function agentStore(dialect: Dialect) {
+  return { ...oneAgent(dialect), ...manyAgents(dialect) };
+}
+
+function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
   const byId = db
     .select()
     .from(agents)
@@ -18,6 +23,41 @@ export function agentStore({ db, tables: { agents }, one, all, run, locked }: Di
       .from(agents)
       .where(and(eq(agents.project, slot("project")), eq(agents.nameFolded, slot("nameFolded")))),
   );
+  const insert = run(db.insert(agents).values(everySlot(agents)));
+  const resume = run(
+    db
+      .update(agents)
+      .set({
+        name: slot("name"),
+        purpose: slot("purpose"),
+        model: slot("model"),
+        host: slot("host"),
+        keyHash: slot("keyHash"),
+        online: slot("online"),
+        connectedAt: slot("connectedAt"),
+        lastSeenAt: slot("lastSeenAt"),
+      })
+      .where(eq(agents.id, slot("id"))),
+  );
+  const setOnline = run(
+    db
+      .update(agents)
+      .set({ lastSeenAt: slot("at"), online: slot("online") })
+      .where(eq(agents.id, slot("id"))),
+  );
+  return {
+    find: (id: string) => find({ id }),
+    lock: (id: string) => lock({ id }),
+    findByName: (project: string, name: string) => findByName({ project, nameFolded: name.toLowerCase() }),
+    insert: (row: AgentRow) => insert(row),
+    resume: (row: AgentRow) => resume(row),
+    setOnline: (id: string, online: 0 | 1, at: number) => setOnline({ id, online, at }),
+  };
+}
+
+/** What lists, sweeps and batches do to several agents at once. */
+function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
+  const online = sql`${agents.online} = 1`; // a literal: a bound value would hide the partial index from SQLite's planner
   const ofProject = all(
     db
       .select()
@@ -25,21 +65,41 @@ export function agentStore({ db, tables: { agents }, one, all, run, locked }: Di
       .where(eq(agents.project, slot("project")))
       .orderBy(asc(agents.nameFolded)),
   );
-  const insert = run(db.insert(agents).values(everySlot(agents)));
-  const setOnline = run(
+  const onlineOf = all(
+    db
+      .select()
+      .from(agents)
+      .where(and(eq(agents.project, slot("project")), online))
+      .orderBy(asc(agents.nameFolded)),
+  );
+  const silent = all(
+    db
+      .select({ id: agents.id, project: agents.project, lastSeenAt: agents.lastSeenAt })
+      .from(agents)
+      .where(and(lt(agents.lastSeenAt, slot("before")), online))
+      .orderBy(asc(agents.lastSeenAt))
+      .limit(slot("limit")),
+  );
+  const seenAt = timeOfChunk(agents.id);
+  const seen = run(
     db
       .update(agents)
-      .set({ lastSeenAt: slot("at"), online: slot("online") })
-      .where(eq(agents.id, slot("id"))),
+      .set({ lastSeenAt: seenAt })
+      .where(and(inChunk(agents.id), lt(agents.lastSeenAt, seenAt))),
   );
-  const countOnline = one(db.select({ count: sql<number>`count(*)` }).from(agents).where(sql`online = 1`));
+  const countOnline = one(db.select({ count: sql<number>`count(*)` }).from(agents).where(online));
   return {
     countOnline: async () => Number((await countOnline())!.count), // bigint arrives as text from PostgreSQL
-    find: (id: string) => find({ id }),
-    lock: (id: string) => lock({ id }),
-    findByName: (project: string, name: string) => findByName({ project, nameFolded: name.toLowerCase() }),
+    /** Every agent ever registered, by name. */
     ofProject: (project: string) => ofProject({ project }),
-    insert: (row: AgentRow) => insert(row),
-    setOnline: (id: string, online: 0 | 1, at: number) => setOnline({ id, online, at }),
+    onlineOf: (project: string) => onlineOf({ project }),
+    /** Online in the table and last seen before a time, longest silent first. */
+    silent: (before: number, limit: number) => silent({ before, limit }),
+    /** Moves last-seen times forward, never back. */
+    seen: async (times: readonly { id: string; at: number }[]) => {
+      for (const chunk of chunksOf(times)) {
+        await seen({ ...idSlots(chunk.map(({ id }) => id)), ...timeSlots(chunk.map(({ at }) => at)) });
+      }
+    },
   };
 }

@@ -4,7 +4,9 @@ import { and, asc, eq, gt, lt, lte, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 
-export function eventStore({ db, tables: { events, eventCounters, audit }, one, all, run, insertAll }: Dialect) {
+export function eventStore(dialect: Dialect) {
+  const { db, tables, one, all, run, insertAll } = dialect;
+  const { events, eventCounters } = tables;
   const takeSeqs = one(
     db
       .insert(eventCounters)
@@ -38,17 +40,11 @@ export function eventStore({ db, tables: { events, eventCounters, audit }, one, 
       .limit(slot("limit")),
   );
   const removeThrough = run(db.delete(events).where(and(eq(events.project, slot("project")), lte(events.seq, slot("seq")))));
-  const oldAudit = db
-    .select({ project: audit.project, seq: audit.seq })
-    .from(audit)
-    .where(lt(audit.at, slot("before")))
-    .orderBy(asc(audit.at))
-    .limit(slot("limit"));
-  const pruneAudit = all(db.delete(audit).where(sql`(${audit.project}, ${audit.seq}) in ${oldAudit}`).returning({ seq: audit.seq }));
   return {
+    ...eventsOfAgents(dialect),
+    ...auditEntries(dialect),
     takeSeqs: async (project: string, count: number) => (await takeSeqs({ project, count }))!.last,
     insertAll: insertAll(events),
-    insertAudit: insertAll(audit),
     after: (project: string, seq: number, limit: number) => after({ project, seq, limit }),
     /** Number of the newest event; 0 for a project without any. */
     lastSeq: async (project: string) => (await last({ project }))?.seq ?? 0,
@@ -68,6 +64,43 @@ export function eventStore({ db, tables: { events, eventCounters, audit }, one, 
       if (count > 0) await removeThrough({ project, seq: rows[count - 1]!.seq });
       return count;
     },
+  };
+}
+
+/** What one agent's stream needs: comings and goings of its project, and messages whose data names the agent. The pattern spares reading the rest. */
+function eventsOfAgents({ db, tables: { events }, all }: Dialect) {
+  const concerning = all(
+    db
+      .select()
+      .from(events)
+      .where(
+        and(
+          eq(events.project, slot("project")),
+          gt(events.seq, slot("after")),
+          lte(events.seq, slot("upTo")),
+          sql`(${events.topic} = 'agents' or (${events.topic} = 'messages' and ${events.data} like ${slot("pattern")}))`,
+        ),
+      )
+      .orderBy(asc(events.seq)),
+  );
+  return {
+    /** Events of a range that may concern an agent, in order. The range bounds the work: after < seq <= upTo. */
+    concerning: (project: string, agentId: string, { after, upTo }: { after: number; upTo: number }) =>
+      concerning({ project, after, upTo, pattern: `%${agentId}%` }),
+  };
+}
+
+/** What people did, kept beyond the log. */
+function auditEntries({ db, tables: { audit }, all, insertAll }: Dialect) {
+  const oldAudit = db
+    .select({ project: audit.project, seq: audit.seq })
+    .from(audit)
+    .where(lt(audit.at, slot("before")))
+    .orderBy(asc(audit.at))
+    .limit(slot("limit"));
+  const pruneAudit = all(db.delete(audit).where(sql`(${audit.project}, ${audit.seq}) in ${oldAudit}`).returning({ seq: audit.seq }));
+  return {
+    insertAudit: insertAll(audit),
     /** Removes audit entries of all projects that are older than `before`, at most `limit`. @returns how many */
     pruneAudit: async (before: number, limit: number): Promise<number> => (await pruneAudit({ before, limit })).length,
   };

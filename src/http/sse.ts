@@ -13,6 +13,15 @@ export const encodeFrame = ({ event, id, data }: Frame): string =>
     .map((line) => `data: ${line}\n`)
     .join("")}\n`;
 
+const encoder = new TextEncoder();
+/** A frame that goes to many clients is encoded once. */
+const encoded = new WeakMap<Frame, Uint8Array>();
+function bytesOf(frame: Frame): Uint8Array {
+  let bytes = encoded.get(frame);
+  if (!bytes) encoded.set(frame, (bytes = encoder.encode(encodeFrame(frame))));
+  return bytes;
+}
+
 export const SSE_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
@@ -22,65 +31,122 @@ export const SSE_HEADERS = {
   "referrer-policy": "no-referrer",
 };
 
-/** What a stream's producer holds. `send` returns false once the client is gone or was dropped at its backlog cap. */
+/** Backlog below which a producer of many frames goes on. */
+const LOW_WATER_BYTES = SSE_BACKLOG_BYTES_MAX / 4;
+const HEARTBEAT = encoder.encode(": heartbeat\n\n");
+
+/** What a stream's producer holds. */
 export interface SseSink {
+  /** False once the client is gone or was dropped at its backlog cap. */
   send(frame: Frame): boolean;
+  /** Resolves when little is waiting for the client, or it is gone. Await it between the frames of a long replay. */
+  drained(): Promise<void>;
   /** Ends when the client leaves, is dropped, or the hub stops. */
   readonly signal: AbortSignal;
+  /** When set, heartbeats carry it as `id:`, so that a client of a quiet stream comes back close to where it left. */
+  cursor: (() => string) | undefined;
 }
 
-/**
- * A streaming answer. `produce` runs until its signal ends; a client that does not read is dropped at SSE_BACKLOG_BYTES_MAX and resumes by its cursor.
- * @param server lifts Bun's idle timeout for this request, or a quiet stream would be cut
- */
-export function streamAnswer(options: {
+/** How a streaming answer is made. */
+export type StreamOptions = {
   request: Request;
+  /** Lifts Bun's idle timeout for this request, or a quiet stream would be cut. */
   server: { timeout(request: Request, seconds: number): void } | null | undefined;
   stopping: AbortSignal;
   headers: Record<string, string>;
+  /** Runs until its signal ends; the stream ends when it returns. */
   produce: (sink: SseSink) => Promise<void>;
-}): Response {
+};
+
+/** A streaming answer. A client that does not read is dropped at SSE_BACKLOG_BYTES_MAX and resumes by its cursor. */
+export function streamAnswer(options: StreamOptions): Response {
   const { request, server, stopping, headers, produce } = options;
   server?.timeout(request, 0);
-  const ended = new AbortController();
-  const end = () => ended.abort();
+  const stream = new ClientStream(request.signal, stopping);
   const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        const encoder = new TextEncoder();
-        const heartbeat = setInterval(() => write(": heartbeat\n\n"), SSE_HEARTBEAT_MS);
-        const write = (text: string) => {
-          if (ended.signal.aborted) return false;
-          if ((controller.desiredSize ?? 0) < -SSE_BACKLOG_BYTES_MAX) {
-            end();
-            return false;
-          }
-          controller.enqueue(encoder.encode(text));
-          return true;
-        };
-        const close = () => {
-          clearInterval(heartbeat);
-          request.signal.removeEventListener("abort", end);
-          stopping.removeEventListener("abort", stop);
-          try {
-            controller.close();
-          } catch {
-            // the client closed it first
-          }
-        };
-        const stop = () => {
-          write("retry: 1000\n\n");
-          end();
-        };
-        ended.signal.addEventListener("abort", close, { once: true });
-        request.signal.addEventListener("abort", end, { once: true });
-        stopping.addEventListener("abort", stop, { once: true });
-        if (stopping.aborted) return stop();
-        void produce({ send: (frame) => write(encodeFrame(frame)), signal: ended.signal }).then(end, end);
-      },
-      cancel: end,
-    },
+    { start: (controller) => stream.start(controller, produce), pull: () => stream.wake(), cancel: () => stream.end() },
     { highWaterMark: 0, size: (chunk) => chunk?.byteLength ?? 0 },
   );
   return new Response(body, { headers: { ...SSE_HEADERS, ...headers } });
+}
+
+/** One client's end: its backlog, its heartbeat, its end. */
+class ClientStream implements SseSink {
+  cursor: (() => string) | undefined;
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #ended = new AbortController();
+  #heartbeat: ReturnType<typeof setInterval> | undefined;
+  #beaten: string | undefined;
+  #wakers: (() => void)[] = [];
+  constructor(
+    readonly left: AbortSignal,
+    readonly stopping: AbortSignal,
+  ) {}
+  get signal() {
+    return this.#ended.signal;
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>, produce: (sink: SseSink) => Promise<void>) {
+    this.#controller = controller;
+    if (this.stopping.aborted) return this.#stop();
+    this.left.addEventListener("abort", this.end, { once: true });
+    this.stopping.addEventListener("abort", this.#stop, { once: true });
+    this.#heartbeat = setInterval(this.#beat, SSE_HEARTBEAT_MS);
+    void produce(this).then(this.end, this.end);
+  }
+
+  send(frame: Frame) {
+    return this.#write(bytesOf(frame));
+  }
+
+  async drained() {
+    while (!this.signal.aborted && -(this.#controller?.desiredSize ?? 0) > LOW_WATER_BYTES) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wakers.push(resolve);
+      await promise;
+    }
+  }
+
+  /** The client has read something. */
+  wake() {
+    for (const waker of this.#wakers.splice(0)) waker();
+  }
+
+  readonly end = () => {
+    if (this.signal.aborted) return;
+    this.#ended.abort();
+    clearInterval(this.#heartbeat);
+    this.left.removeEventListener("abort", this.end);
+    this.stopping.removeEventListener("abort", this.#stop);
+    this.wake();
+    try {
+      this.#controller?.close();
+    } catch {
+      // the client closed it first
+    }
+  };
+
+  readonly #stop = () => {
+    this.#write(encoder.encode("retry: 1000\n\n"));
+    this.end();
+  };
+
+  readonly #beat = () => {
+    const cursor = this.cursor?.();
+    const moved = cursor !== undefined && cursor !== this.#beaten;
+    this.#beaten = cursor;
+    this.#write(moved ? encoder.encode(`: heartbeat\nid: ${oneLine(cursor)}\n\n`) : HEARTBEAT);
+  };
+
+  #write(bytes: Uint8Array): boolean {
+    if (this.signal.aborted) return false;
+    const controller = this.#controller!;
+    if (-(controller.desiredSize ?? 0) > SSE_BACKLOG_BYTES_MAX) {
+      controller.error(new Error("the client does not read")); // drops the backlog, too: closing would keep it until the client has read it
+      this.end();
+      return false;
+    }
+    controller.enqueue(bytes);
+    return true;
+  }
 }

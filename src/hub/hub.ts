@@ -2,10 +2,12 @@
 import type { Engine } from "../db/engine.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { newId } from "../protocol/ids.ts";
+import { createFeeds, type Feeds } from "./feed.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import type { HubSettings } from "./settings.ts";
+import { createStreams, type Streams } from "./streams.ts";
 
 /** One hub process over one store. Holds no HTTP, no HTML and no clock of its own. */
 export interface Hub {
@@ -18,6 +20,10 @@ export interface Hub {
   readonly presence: Presence;
   /** When each dashboard session was last used, kept and written like the presence of agents. */
   readonly seenSessions: Presence;
+  /** Live events of each project, followed once per process. */
+  readonly feeds: Feeds;
+  /** The open streams of agents. */
+  readonly streams: Streams;
   readonly log: Log;
   /** Aborted when the hub stops: long polls and streams end. */
   readonly stopping: AbortSignal;
@@ -33,15 +39,7 @@ export function openHub(parts: {
   newId?: (prefix: IdPrefix) => string;
 }): Hub {
   const { engine, clock, settings, log, stopping } = parts;
-  return {
-    engine,
-    clock,
-    settings,
-    log,
-    stopping,
-    newId: parts.newId ?? newId,
-    metrics: createMetrics(),
-    presence: createPresence(),
-    seenSessions: createPresence(),
-  };
+  const memory = { metrics: createMetrics(), presence: createPresence(), seenSessions: createPresence(), feeds: createFeeds(engine) };
+  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, ...memory };
+  return { ...hub, streams: createStreams(hub) };
 }

@@ -6,6 +6,9 @@ import { type ErrorCode, HubError } from "./errors.ts";
 
 /** Words for a field: a description for OpenAPI, CLI help and MCP, and the code a refusal uses when it is not protocol_error. */
 export type FieldOptions = { description?: string; code?: ErrorCode; pattern?: RegExp };
+/** Looks at a field together with those before it, in its place in the order of checks. Throws the refusal. */
+export type FieldCheck = (read: Record<string, unknown>) => void;
+const checks = new WeakMap<TSchema, FieldCheck>();
 const extra = ({ description, code, pattern }: FieldOptions) => ({
   ...(description && { description }),
   ...(code && { "x-kxm-code": code }),
@@ -17,8 +20,12 @@ export const text = (max: number, options: FieldOptions = {}) => Type.String({ m
 /** optional string(n): absent, null or "" = not given. */
 export const optionalText = (max: number, options: FieldOptions = {}) => Type.Optional(text(max, options));
 /** int(default, min..max): a JSON integer; absent = default. Explicit null is refused. */
-export const integer = (range: { default?: number; min: number; max: number }, options: FieldOptions = {}) =>
-  Type.Integer({ minimum: range.min, maximum: range.max, ...(range.default !== undefined && { default: range.default }), ...extra(options) });
+export const integer = (range: { default?: number; min: number; max: number }, options: FieldOptions & { check?: FieldCheck } = {}) => {
+  const { default: absent, min, max } = range;
+  const schema = Type.Integer({ minimum: min, maximum: max, ...(absent !== undefined && { default: absent }), ...extra(options) });
+  if (options.check) checks.set(schema, options.check);
+  return schema;
+};
 /** An integer that may be absent and then stays undefined. */
 export const optionalInteger = (range: { min: number; max: number }, options: FieldOptions = {}) => Type.Optional(integer(range, options));
 /** bool: absent or null = false. */
@@ -55,11 +62,12 @@ function readList(name: string, schema: TSchema, value: unknown): unknown[] {
 function readField(name: string, schema: TSchema, value: unknown): unknown {
   const kind = schema["type"];
   const optional = schema[OptionalKind] === "Optional";
-  if (value === undefined || (value === null && (optional || kind === "boolean" || kind === "array"))) {
+  const nullMeansAbsent = (optional && kind !== "integer") || kind === "boolean" || kind === "array";
+  if (value === undefined || (value === null && nullMeansAbsent)) {
     if (schema.default !== undefined) return structuredClone(schema.default);
     if (optional) return undefined;
   }
-  if (kind === "string") return optional && value === "" ? undefined : readText(name, schema, value);
+  if (kind === "string") return optional && value === "" && schema.default === undefined ? undefined : readText(name, schema, value);
   if (kind === "integer") {
     const { minimum, maximum } = schema as { minimum?: number; maximum?: number };
     const inRange = Number.isSafeInteger(value) && (value as number) >= (minimum ?? -Infinity) && (value as number) <= (maximum ?? Infinity);
@@ -80,6 +88,7 @@ export function readFields<S extends TObject>(schema: S, body: Record<string, un
   for (const [name, field] of Object.entries(schema.properties)) {
     const value = readField(name, field, Object.hasOwn(body, name) ? body[name] : undefined);
     if (value !== undefined) read[name] = value;
+    checks.get(field)?.(read);
   }
   return read as Static<S>;
 }

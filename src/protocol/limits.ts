@@ -27,6 +27,8 @@ export const LEASE_RETENTION_MS = 604_800_000;
 export const MESSAGE_WAIT_MS_MAX = 60_000;
 /** How long a Runtime's command poll may wait. */
 export const COMMAND_WAIT_MS_MAX = 30_000;
+/** Entries a filtered list looks at for one page; a rare filter gives short pages, not slow ones. */
+export const LIST_SCAN_ROWS_MAX = 1_000;
 /** Events of one sync request. */
 export const SYNC_BATCH_MAX = 100;
 /** Events and bytes of a run that may wait behind a gap in its sequence. */
@@ -44,6 +46,8 @@ export const COMMAND_DETAIL_BYTES_MAX = 8_192;
 export const RUNTIME_REPORT_BYTES_MAX = 65_536;
 /** Without a sign of life for this long an agent or Runtime is stale. */
 export const STALE_MS_DEFAULT = 30_000;
+/** Signs of life are kept in memory and written this often. */
+export const PRESENCE_FLUSH_MS = 5_000;
 /** Requests a bucket may make per window. */
 export const RATE_LIMIT_MAX_DEFAULT = 600;
 export const RATE_LIMIT_WINDOW_MS_DEFAULT = 60_000;
@@ -63,6 +67,8 @@ export const SSE_HEARTBEAT_MS = 10_000;
 /** Streams of one agent or token, and of one dashboard session. */
 export const STREAMS_PER_TOKEN_MAX = 20;
 export const STREAMS_PER_SESSION_MAX = 6;
+/** Events a returning stream may be behind; beyond it the stream gets `reset`. */
+export const RESUME_EVENTS_MAX = 100_000;
 /** How long the event log and audit entries are kept. */
 export const EVENT_RETENTION_MS = 30 * 86_400_000;
 export const AUDIT_RETENTION_MS = 365 * 86_400_000;

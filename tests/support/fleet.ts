@@ -17,12 +17,20 @@ export const ADMIN_TOKEN = "admin-token-of-the-test";
 /** One answer of the API. */
 export type Answered = { status: number; body: any; headers: Headers };
 /** Who sends a request: an agent, a bearer token, or nobody. */
-export type Sender = AgentRow | string | undefined;
+export type Sender = (Pick<AgentRow, "id"> & { key?: string }) | string | undefined;
+
+/** The headers of a sender. An agent made by `Fleet.agent` has its id for a key. */
+export function headersOf(as: Sender): Record<string, string> {
+  if (typeof as === "string") return { authorization: `Bearer ${as}` };
+  return as ? { "x-kxm-agent-id": as.id, "x-kxm-agent-key": as.key ?? as.id } : {};
+}
 
 /** One hub process over the store. */
 export interface HubSeat {
   hub: Hub;
   logged: LogLine[];
+  /** The raw answer, for streams and odd requests. */
+  fetch(request: Request): Promise<Response>;
   call(as: Sender, method: string, path: string, body?: unknown, options?: { signal?: AbortSignal }): Promise<Answered>;
   stop(): void;
 }
@@ -55,10 +63,9 @@ function seat(engine: Engine, clock: { now: number }, settings: Partial<HubSetti
     hub,
     logged,
     stop: () => stop.abort(),
+    fetch: async (request) => api.handle(request),
     async call(as, method, path, body, { signal } = {}) {
-      const headers: Record<string, string> = method === "POST" ? { "content-type": "application/json" } : {};
-      if (typeof as === "string") headers["authorization"] = `Bearer ${as}`;
-      else if (as) Object.assign(headers, { "x-kxm-agent-id": as.id, "x-kxm-agent-key": as.id });
+      const headers = { ...(method === "POST" && { "content-type": "application/json" }), ...headersOf(as) };
       const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
       const response = await api.handle(
         new Request(`http://127.0.0.1:7331${path}`, { method, headers, ...sent, ...(signal && { signal }) } as RequestInit),
