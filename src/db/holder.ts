@@ -30,7 +30,7 @@ export interface Hold {
 
 const TAKE_MS_MAX = 1_000;
 const TAKE_EVERY_MS = 20;
-const here = new Set<string>(); // this process must not open its own lock file twice: closing the second would drop the first one's lock
+const here = new Set<string>(); // POSIX drops all locks a process has on a file as soon as it closes that file once
 
 /**
  * Takes the store at `path` for this process.
@@ -38,7 +38,7 @@ const here = new Set<string>(); // this process must not open its own lock file 
  * @throws StoreRefused store_held, naming the holder, within about a second
  */
 export async function takeHold(path: string, now: number): Promise<Hold> {
-  if (here.has(path)) throw held(path, { pid: process.pid, host: hostname(), startedAt: now });
+  refuseHeldHere(path);
   here.add(path);
   try {
     const lock = await lockOrRefuse(path);
@@ -48,6 +48,14 @@ export async function takeHold(path: string, now: number): Promise<Hold> {
     throw error;
   }
 }
+
+/** Looking into a data file that this process serves would drop its locks, so this comes before any look. @throws StoreRefused store_held */
+export function refuseHeldHere(path: string): void {
+  if (here.has(path)) throw held(path, readNote(path).holder);
+}
+
+/** What the last holder noted about the log, if it left a note. */
+export const readLogNote = (path: string): LogNote | undefined => readNote(path).log;
 
 /** Who holds the store, or undefined. It does not touch the lock, so a note of a process that was killed counts as nobody. */
 export function readHolder(path: string): Holder | undefined {

@@ -4,8 +4,10 @@ import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 import type { Tx } from "./tx.ts";
 
+/** The meta row that names the generation. */
+export const GENERATION_KEY = "generation";
 const KEYS = {
-  generation: "generation",
+  generation: GENERATION_KEY,
   createdAt: "created_at",
   restores: "restores",
   restoredAt: "restored_at",

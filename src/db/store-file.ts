@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { Connection, writeOnce } from "./dialect-sqlite.ts";
 import type { StoreLog } from "./engine.ts";
-import { createPrivately, type Hold, syncFolder, takeHold } from "./holder.ts";
+import { createPrivately, type Hold, type LogNote, readHolder, readLogNote, refuseHeldHere, syncFolder, takeHold } from "./holder.ts";
 import { damaged, inspect, inspectSchema } from "./inspect.ts";
 import { ensureGeneration } from "./meta.ts";
 import { MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
@@ -44,9 +44,9 @@ const TOKENS_MAX = 8;
 /** Opens the store at an absolute path, making it if there is none. @throws StoreRefused; then nothing was created or changed */
 export async function openStoreFile(path: string, options: StoreFileOptions): Promise<StoreFile> {
   const { migrations = MIGRATIONS } = options;
-  const found = inspect(path, migrations);
-  if (found === "present" && !existsSync(`${path}-lock`)) inspectSchema(path, migrations); // before our first file is made
-  if (found === "absent") makeFolder(path);
+  refuseHeldHere(path);
+  if (inspect(path, migrations) === "absent") makeFolder(path);
+  else checkUnheld(path, migrations);
   const hold = await takeHold(path, options.clock());
   try {
     return await openHeld(path, hold, options);
@@ -56,11 +56,25 @@ export async function openStoreFile(path: string, options: StoreFileOptions): Pr
   }
 }
 
+function checkContent(path: string, note: LogNote | undefined, migrations: readonly Migration[]) {
+  inspectSchema(path, migrations);
+  checkLog(path, note);
+}
+
+/** Before our first file is made, so that a refusal leaves nothing behind. What is said of a store in use counts for nothing: its files move. */
+function checkUnheld(path: string, migrations: readonly Migration[]) {
+  if (readHolder(path)) return;
+  try {
+    checkContent(path, readLogNote(path), migrations);
+  } catch (error) {
+    if (!readHolder(path)) throw error;
+  }
+}
+
 async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Promise<StoreFile> {
   const { migrations = MIGRATIONS, log } = options;
   if (inspect(path, migrations) === "absent") birth(path, { ...options, migrations });
-  inspectSchema(path, migrations);
-  checkLog(path, hold.log);
+  checkContent(path, hold.log, migrations);
   tighten(path);
   const writer = new Connection(await whileBusy(() => openWriter(path, hold, options)));
   let generation: string;

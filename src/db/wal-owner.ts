@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LogNote } from "./holder.ts";
 import { firstBytes, openImmutable } from "./inspect.ts";
+import { GENERATION_KEY } from "./meta.ts";
 import { StoreRefused } from "./refused.ts";
 
 /** The meta row that holds the token of the last opening. */
@@ -47,13 +48,13 @@ export function checkLog(path: string, note: LogNote | undefined): void {
   const family = logFamily(path);
   if (family === undefined) return;
   if (!note) {
-    if (!fitsTogether(path)) throw foreign(path, "together they are not a sound database");
+    if (!fitsTogether(path)) throw foreign(path, "together they are not a sound store");
     return;
   }
   if (note.closed) throw foreign(path, "the store was closed without one");
   if (note.family === null) return; // the last opening was cut short before it could look
   if (note.family !== family) throw foreign(path, "it is another database's");
-  const token = tokenInFile(path);
+  const token = inFile(path, OPENED_KEY);
   if (token !== undefined && !note.tokens.includes(token)) throw foreign(path, "the data file was replaced");
 }
 
@@ -65,16 +66,19 @@ const foreign = (path: string, why: string) =>
   );
 
 /** From the file alone. Undefined when it cannot be read by itself, because a checkpoint was cut short: then only the log completes it. */
-function tokenInFile(path: string): string | undefined {
+function inFile(path: string, key: string): string | undefined {
   try {
     using database = openImmutable(path);
-    return (database.query("select value from meta where key = ?").get(OPENED_KEY) as { value: string } | null)?.value;
+    return metaValue(database, key);
   } catch {
     return undefined;
   }
 }
 
-/** Nothing is known about this log, so the pair is tried on a copy. */
+const metaValue = (database: Database, key: string) =>
+  (database.query("select value from meta where key = ?").get(key) as { value: string } | null)?.value;
+
+/** Nothing is known about this log, so the pair is tried on a copy: it must be sound, and of the same generation as the file alone. */
 function fitsTogether(path: string): boolean {
   const folder = mkdtempSync(join(tmpdir(), "kxm-check-"));
   try {
@@ -82,7 +86,9 @@ function fitsTogether(path: string): boolean {
     copyFileSync(path, copy);
     copyFileSync(`${path}-wal`, `${copy}-wal`);
     using database = new Database(copy, { readwrite: true, create: false });
-    return (database.query("pragma quick_check(1)").get() as { quick_check: string }).quick_check === "ok";
+    const { quick_check: found } = database.query("pragma quick_check(1)").get() as { quick_check: string };
+    const generation = inFile(path, GENERATION_KEY);
+    return found === "ok" && (generation === undefined || generation === metaValue(database, GENERATION_KEY));
   } catch {
     return false;
   } finally {
