@@ -126,7 +126,7 @@ function birth(
     createPrivately(nascent);
     const database = new Database(nascent, { readwrite: true, create: false });
     try {
-      database.exec("pragma journal_mode = off; pragma synchronous = off");
+      database.exec("pragma journal_mode = memory; pragma synchronous = off");
       migrateSqlite(database, { where: path, migrations });
       writeOnce(database, { now: clock(), newId }, ensureGeneration);
       database.exec("pragma journal_mode = wal");

@@ -1,5 +1,5 @@
 // Rows for tests of the store itself: complete, valid and short to write. Tests of rules make theirs through the rules.
-import type { AgentRow, LeaseRow, MessageRow } from "../../src/db/schema.ts";
+import type { AgentRow, LeaseRow, MessageRow, SyncEventRow, SyncRunRow } from "../../src/db/schema.ts";
 import type { NewEvent } from "../../src/db/tx.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 
@@ -82,4 +82,32 @@ export const messageRow = (id: string, recipientSeq: number, over: Partial<Messa
     error: null,
     ...over,
   };
+};
+
+/** A run without events. */
+export const syncRunRow = (projectId: string, runId: string, over: Partial<SyncRunRow> = {}): SyncRunRow => ({
+  projectId,
+  runId,
+  project: "p",
+  homeRuntimeId: "rtm_one",
+  cursor: 0,
+  held: 0,
+  heldBytes: 0,
+  firstReceivedAt: 1,
+  lastReceivedAt: 1,
+  workflowId: null,
+  displayTitle: null,
+  status: null,
+  stepId: null,
+  startedAt: null,
+  updatedAt: null,
+  endedAt: null,
+  projection: {},
+  ...over,
+});
+
+/** A stored event of a run whose hash fits its bytes. */
+export const syncEventRow = (projectId: string, runId: string, sequence: number, text = ""): SyncEventRow => {
+  const record = JSON.stringify({ n: sequence, text });
+  return { projectId, runId, sequence, hash: `sha256:${sha256(record)}`, receivedAt: 1, record };
 };
