@@ -1,15 +1,18 @@
 // The names of what goes over the wire: every exported object schema of the protocol is a model of the reference, under its export's name.
 import type { TSchema } from "@sinclair/typebox";
+import * as agents from "../protocol/agents.ts";
 import * as audit from "../protocol/audit.ts";
+import * as events from "../protocol/events.ts";
 import * as leases from "../protocol/leases.ts";
 import * as log from "../protocol/log.ts";
+import * as messages from "../protocol/messages.ts";
 import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
 import * as tokens from "../protocol/tokens.ts";
 
 /** By file name. A protocol file with schemas that is not here fails the reference's test. */
-const MODULES: Record<string, object> = { audit, leases, log, sessions, sync, "sync-event": syncEvent, tokens };
+const MODULES: Record<string, object> = { agents, audit, events, leases, log, messages, sessions, sync, "sync-event": syncEvent, tokens };
 
 /** The protocol files whose schemas have names. */
 export const MODEL_MODULES: readonly string[] = Object.keys(MODULES);
