@@ -45,6 +45,7 @@ export function createCredentials(hub: Hub): Credentials {
   const { settings, engine } = hub;
   const failures = createRateLimit({ max: AUTH_FAILURES_PER_MINUTE_MAX, windowMs: MINUTE_MS });
   const allFailures = createRateLimit({ max: FAILURES_TOTAL_MAX, windowMs: MINUTE_MS });
+  hub.sweepers.add(failures.sweep);
   const bearer = (request: Request) => /^Bearer ([^\s,]+)$/.exec(request.headers.get("authorization") ?? "")?.[1];
   const fail = (claimed: string, error: HubError): never => {
     countFailure(failures, claimed, hub.clock());

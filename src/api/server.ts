@@ -24,6 +24,7 @@ type Incoming = {
 export function createApi(hub: Hub, rules: AdmissionRules, routes: readonly Route[] = ROUTES) {
   const credentials = createCredentials(hub);
   const limit = hub.settings.rateLimit && createRateLimit(hub.settings.rateLimit);
+  if (limit) hub.sweepers.add(limit.sweep);
   const app = new Elysia({ strictPath: true, normalize: false });
 
   const countRequest = (incoming: Incoming, admission: Admission) => {

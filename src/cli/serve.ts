@@ -4,6 +4,8 @@ import { createApi } from "../api/server.ts";
 import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
+import { createLoop } from "../hub/loop.ts";
+import { startPresence } from "../hub/presence.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { newId } from "../protocol/ids.ts";
 import { createClock } from "./clock.ts";
@@ -45,6 +47,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     cleanups.push(() => engine.close());
     for (const folder of [settings.assetsDir, settings.configDir]) plainFolder(folder); // only now: a refused store leaves no trace
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal });
+    if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
     const app = createApi(hub, rules);
@@ -54,9 +57,13 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
     engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
+    const loop = createLoop(hub);
+    cleanups.push(() => loop.stop());
+    loop.start();
     cleanups.push(async () => {
       stopping.abort(); // streams say when to come back, long polls answer
       await listening.stop(STOP_GRACE_MS);
+      await hub.streams.pushed.settled();
       hub.log({ event: "hub_stopped", pid: process.pid });
     });
     let stopped: Promise<void> | undefined;

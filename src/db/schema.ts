@@ -193,6 +193,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("sync_runs_project").on(t.project, t.lastReceivedAt, t.runId),
       index("sync_runs_runtime").on(t.project, t.homeRuntimeId, t.lastReceivedAt, t.runId),
       index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt, t.runId),
+      index("sync_runs_received").on(t.lastReceivedAt),
       check("sync_runs_held", sql`held >= 0`),
     ],
   ),
@@ -234,6 +235,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       uniqueIndex("sync_conflicts_key").on(t.projectId, t.runId, t.sequence, t.hash, t.code, t.project),
       index("sync_conflicts_project").on(t.project, t.id),
       index("sync_conflicts_open").on(t.project, t.id).where(sql`acknowledged_at is null`),
+      index("sync_conflicts_acknowledged").on(t.acknowledgedAt).where(sql`acknowledged_at is not null`),
     ],
   ),
 
@@ -248,7 +250,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       heartbeatAt: integer().notNull(),
       report: json<Record<string, unknown>>(), // what the Runtime says of itself: outbox counts, last error, projects, slots
     },
-    (t) => [primaryKey({ columns: [t.project, t.runtimeId] })],
+    (t) => [primaryKey({ columns: [t.project, t.runtimeId] }), index("runtime_presence_heartbeat").on(t.heartbeatAt)],
   ),
 
   runtimeCounters: table(
@@ -287,6 +289,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("runtime_commands_open").on(t.project, t.runtimeId, t.seq).where(sql`finished_at is null`),
       index("runtime_commands_due").on(t.expiresAt).where(sql`state = 'sent'`),
       index("runtime_commands_run").on(t.projectId, t.runId, t.seq),
+      index("runtime_commands_finished").on(t.finishedAt).where(sql`finished_at is not null`),
       check("runtime_commands_state", sql`state in ('sent', 'received', 'applied', 'refused', 'expired')`),
       check("runtime_commands_finished", sql`(state in ('applied', 'refused', 'expired')) = (finished_at is not null)`),
     ],
@@ -317,6 +320,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("approvals_project").on(t.project, t.requestedAt, t.id),
       index("approvals_status").on(t.project, t.status, t.requestedAt, t.id),
       index("approvals_run").on(t.projectId, t.runId),
+      index("approvals_decided").on(t.decidedAt).where(sql`decided_at is not null`),
       check("approvals_status", sql`status in ('pending', 'approved', 'rejected', 'cancelled')`),
     ],
   ),
@@ -343,6 +347,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       uniqueIndex("alerts_key").on(t.project, t.kind, t.dedupeKey),
       index("alerts_project").on(t.project, t.id),
       index("alerts_open").on(t.project, t.lastAt).where(sql`acknowledged_at is null`),
+      index("alerts_acknowledged").on(t.acknowledgedAt).where(sql`acknowledged_at is not null`),
     ],
   ),
 

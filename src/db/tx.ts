@@ -13,6 +13,7 @@ import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import { metaStore } from "./meta.ts";
 import { projectStore } from "./projects.ts";
+import { retentionStore } from "./retention.ts";
 import { runtimeStore } from "./runtimes.ts";
 import type { EventRow } from "./schema.ts";
 import { sessionStore } from "./sessions.ts";
@@ -47,6 +48,7 @@ const STORES = {
   signinLinks: signinLinkStore,
   audit: auditStore,
   projects: projectStore,
+  retention: retentionStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

@@ -25,6 +25,8 @@ export interface Hub {
   /** The open streams of agents. */
   readonly streams: Streams;
   readonly log: Log;
+  /** What forgets by time things kept in memory, such as windows of a rate limit. Called by the loop with the hub's time. */
+  readonly sweepers: Set<(now: number) => void>;
   /** Aborted when the hub stops: long polls and streams end. */
   readonly stopping: AbortSignal;
 }
@@ -40,6 +42,6 @@ export function openHub(parts: {
 }): Hub {
   const { engine, clock, settings, log, stopping } = parts;
   const memory = { metrics: createMetrics(), presence: createPresence(), seenSessions: createPresence(), feeds: createFeeds(engine) };
-  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, ...memory };
+  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, sweepers: new Set<(now: number) => void>(), ...memory };
   return { ...hub, streams: createStreams(hub) };
 }

@@ -72,6 +72,23 @@ export const RESUME_EVENTS_MAX = 100_000;
 /** How long the event log and audit entries are kept. */
 export const EVENT_RETENTION_MS = 30 * 86_400_000;
 export const AUDIT_RETENTION_MS = 365 * 86_400_000;
+/** How long ended hub workflow runs and ended context items are kept. */
+export const RUN_RETENTION_MS = 7 * 86_400_000;
+/** How long decided approvals, acknowledged alerts and conflicts, and finished Runtime commands are kept. */
+export const DECIDED_RETENTION_MS = 30 * 86_400_000;
+/** How long finished webhook deliveries are kept. */
+export const DELIVERY_RETENTION_MS = 7 * 86_400_000;
+/** How long a synced run is kept after it ended, and one that just fell silent. */
+export const SYNC_RETENTION_MS = 30 * 86_400_000;
+export const SYNC_SILENT_RETENTION_MS = 90 * 86_400_000;
+/** How long a Runtime that does not report any more is remembered. */
+export const RUNTIME_RETENTION_MS = 90 * 86_400_000;
+/** How often retention looks for what is old. */
+export const RETENTION_INTERVAL_MS = 60_000;
+/** Steps of one kind of row in one round of retention: the next round goes on. */
+export const RETENTION_STEPS_MAX = 40;
+/** How often the hub looks for what is due. */
+export const SWEEP_INTERVAL_MS = 1_000;
 /** Write-ahead log size that raises an alert. */
 export const WAL_BYTES_MAX = 67_108_864;
 /** Rows of an API page by default and at most, and of a dashboard page. */

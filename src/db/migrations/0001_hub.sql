@@ -131,6 +131,7 @@ create table sync_runs (
 create index sync_runs_project on sync_runs (project, last_received_at, run_id);
 create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at, run_id);
 create index sync_runs_status on sync_runs (project, status, last_received_at, run_id);
+create index sync_runs_received on sync_runs (last_received_at);
 
 create table sync_events (
   project_id text not null,
@@ -163,6 +164,7 @@ create table sync_conflicts (
 create unique index sync_conflicts_key on sync_conflicts (project_id, run_id, sequence, hash, code, project);
 create index sync_conflicts_project on sync_conflicts (project, id);
 create index sync_conflicts_open on sync_conflicts (project, id) where acknowledged_at is null;
+create index sync_conflicts_acknowledged on sync_conflicts (acknowledged_at) where acknowledged_at is not null;
 
 create table runtime_presence (
   project text not null,
@@ -174,6 +176,7 @@ create table runtime_presence (
   report text,
   primary key (project, runtime_id)
 ) strict;
+create index runtime_presence_heartbeat on runtime_presence (heartbeat_at);
 
 create table runtime_counters (
   project text not null,
@@ -207,6 +210,7 @@ create unique index runtime_commands_key on runtime_commands (project, actor, id
 create index runtime_commands_open on runtime_commands (project, runtime_id, seq) where finished_at is null;
 create index runtime_commands_due on runtime_commands (expires_at) where state = 'sent';
 create index runtime_commands_run on runtime_commands (project_id, run_id, seq);
+create index runtime_commands_finished on runtime_commands (finished_at) where finished_at is not null;
 
 create table approvals (
   id text primary key not null,
@@ -231,6 +235,7 @@ create table approvals (
 create index approvals_project on approvals (project, requested_at, id);
 create index approvals_status on approvals (project, status, requested_at, id);
 create index approvals_run on approvals (project_id, run_id);
+create index approvals_decided on approvals (decided_at) where decided_at is not null;
 
 create table alerts (
   id text primary key not null,
@@ -251,6 +256,7 @@ create table alerts (
 create unique index alerts_key on alerts (project, kind, dedupe_key);
 create index alerts_project on alerts (project, id);
 create index alerts_open on alerts (project, last_at) where acknowledged_at is null;
+create index alerts_acknowledged on alerts (acknowledged_at) where acknowledged_at is not null;
 
 create table event_counters (
   project text primary key not null,

@@ -1,0 +1,129 @@
+// What happens by itself: the only timers of the hub. Each job runs to its end before the next begins, in bounded steps, and doing one twice
+// (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
+import { PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
+import type { Hub } from "./hub.ts";
+import * as leases from "./leases.ts";
+import { describeError } from "./log.ts";
+import { expireMessages } from "./message-sweep.ts";
+import { flushPresence, sweepStale } from "./presence.ts";
+import * as retention from "./retention.ts";
+import * as sessions from "./sessions.ts";
+
+const SESSIONS_FLUSH_MS = 5_000;
+
+/** One thing that happens by itself. */
+export interface Job {
+  name: string;
+  /** Milliseconds between two runs, by the hub's clock. */
+  everyMs: number;
+  /** Does what is due; returns how many things changed, or counts by kind. */
+  run(hub: Hub): Promise<number | Record<string, number>>;
+  /** Run once more before the store closes: nothing that was noted in memory may be lost. */
+  last?: boolean;
+}
+
+/** The jobs of a hub, with what they remember between runs. */
+export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
+  const clock: retention.RetentionClock = { lastAt: undefined };
+  return [
+    { name: "leases", everyMs: SWEEP_INTERVAL_MS, run: leases.expireLapsed },
+    { name: "messages", everyMs: SWEEP_INTERVAL_MS, run: expireMessages },
+    { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
+    { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
+    { name: "sessions", everyMs: SESSIONS_FLUSH_MS, run: writeSessions, last: true },
+    { name: "memory", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
+    { name: "retention", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
+  ];
+};
+
+export interface Loop {
+  /** Runs every job that is due now by the hub's clock. For tests; `start` calls it. @returns what changed, by job */
+  runOnce(): Promise<Record<string, number | Record<string, number>>>;
+  /** Starts the timers. */
+  start(): void;
+  /** Ends the timers, waits for the job that runs, and writes what was only in memory. */
+  stop(): Promise<void>;
+}
+
+/** @param jobs replaced by tests */
+export function createLoop(hub: Hub, jobs: readonly Job[] = jobsOf(hub)): Loop {
+  const dueAt = new Map(jobs.map((job) => [job, hub.clock()]));
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+  let stopped = false;
+
+  async function runOnce() {
+    const changes: Record<string, number | Record<string, number>> = {};
+    for (const job of jobs) {
+      const now = hub.clock();
+      if (now < dueAt.get(job)! && now >= dueAt.get(job)! - job.everyMs) continue; // a clock set far back must not stop the job
+      dueAt.set(job, now + job.everyMs);
+      const change = await perform(hub, job);
+      if (change !== undefined) changes[job.name] = change;
+    }
+    return changes;
+  }
+
+  /** The next tick: a sweep interval away, or when the next lease ends, to the millisecond. */
+  async function rest(): Promise<number> {
+    const lapse = await leases.nextLapseAt(hub.engine.read).catch(() => undefined);
+    if (lapse === undefined) return SWEEP_INTERVAL_MS;
+    const until = lapse - hub.clock();
+    const leasesJob = jobs.find(({ name }) => name === "leases");
+    if (leasesJob && until < SWEEP_INTERVAL_MS) dueAt.set(leasesJob, lapse);
+    return Math.min(SWEEP_INTERVAL_MS, Math.max(1, until));
+  }
+
+  async function tick() {
+    await runOnce();
+    const ms = await rest();
+    if (!stopped) arm(ms);
+  }
+  const arm = (ms: number) => {
+    timer = setTimeout(() => {
+      running = tick();
+    }, ms);
+  };
+
+  return {
+    runOnce,
+    start: () => arm(1),
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+      for (const job of jobs) if (job.last) await perform(hub, job);
+    },
+  };
+}
+
+/** Never rejects. @returns what changed, or undefined when nothing did or the job failed */
+async function perform(hub: Hub, job: Job): Promise<number | Record<string, number> | undefined> {
+  try {
+    const change = await job.run(hub);
+    const counts = typeof change === "number" ? { count: change } : change;
+    if (!Object.values(counts).some((count) => count > 0)) return undefined;
+    if (!job.last) hub.log({ event: "swept", job: job.name, ...counts });
+    return change;
+  } catch (error) {
+    hub.log({ event: "job_failed", level: "error", job: job.name, error: describeError(error) });
+    return undefined;
+  }
+}
+
+async function writeSessions(hub: Hub): Promise<number> {
+  const seen = hub.seenSessions.takeUnwritten();
+  if (seen.size === 0) return 0;
+  try {
+    await hub.engine.write("", (tx) => sessions.writeSeen(tx, seen));
+  } catch (error) {
+    for (const [id, at] of seen) hub.seenSessions.saw(id, Math.max(at, hub.seenSessions.lastSeen(id, at)));
+    throw error;
+  }
+  return seen.size;
+}
+
+function forget(hub: Hub): number {
+  for (const sweep of hub.sweepers) sweep(hub.clock());
+  return 0;
+}
