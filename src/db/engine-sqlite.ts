@@ -185,8 +185,9 @@ const isBusy = (error: unknown) => codeOf(error).startsWith("SQLITE_BUSY");
 /** What a store error says about the storage itself; undefined when it is about the call (a constraint, say). */
 function reasonOf(error: unknown): Unavailability | undefined {
   const code = codeOf(error);
-  if (code === "SQLITE_FULL") return "disk_full";
-  if (/^SQLITE_(IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)/.test(code)) return code === "SQLITE_READONLY_DBMOVED" ? "file_gone" : "io_error";
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) return "disk_full";
+  if (/^SQLITE_(IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)|^(EIO|EROFS|ENOENT|EACCES)$/.test(code))
+    return code === "SQLITE_READONLY_DBMOVED" ? "file_gone" : "io_error";
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return "damaged";
   return undefined;
 }

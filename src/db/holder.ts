@@ -81,9 +81,12 @@ function holdOf(path: string, lock: Database, now: number): Hold {
       save();
     },
     release() {
-      writeNote(path, log ? { log } : {});
-      lock.close(true);
-      here.delete(path);
+      try {
+        writeNote(path, log ? { log } : {});
+      } finally {
+        lock.close(true); // whatever the disk says: a note without its lock names nobody
+        here.delete(path);
+      }
     },
   };
 }

@@ -13,6 +13,7 @@ import { MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
 import { retryFor } from "./patience.ts";
 import { connect } from "./pragmas.ts";
 import { StoreRefused } from "./refused.ts";
+import { StorageUnavailable } from "./tx.ts";
 import { checkLog, logFamily, OPENED_KEY } from "./wal-owner.ts";
 
 export type StoreFileOptions = {
@@ -97,7 +98,7 @@ async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Pr
       return { inPlace: now.data === opened.data && now.log === opened.log, walBytes: now.walBytes };
     },
     reopen() {
-      if (identity(path).data !== opened.data) throw new Error("the data file is not the one that was opened");
+      if (identity(path).data !== opened.data) throw new StorageUnavailable("file_gone");
       closeQuietly(reader.database);
       closeQuietly(writer.database);
       writer.replace(openWriter(path, hold, options));

@@ -8,7 +8,16 @@ import { newId } from "../../src/protocol/ids.ts";
 import { leaseRow, messageRow, syncEventRow, syncRunRow, testedEvent } from "../support/rows.ts";
 
 export type Mutant = "early-ack" | "no-fsync" | "split-call";
-export type Setup = { path?: string; url?: string; mutant?: Mutant; count?: number; deterministic?: boolean; stuckMs?: number };
+export type Setup = {
+  path?: string;
+  url?: string;
+  mutant?: Mutant;
+  count?: number;
+  deterministic?: boolean;
+  stuckMs?: number;
+  pauseMs?: number;
+  address?: string;
+};
 /** `key` makes a call idempotent: sent again, it answers as before. */
 export type CallLine = { n: number; op: "send" | "lease" | "push" | "prune"; key: string; project?: string };
 type Result = { seq?: number; fence?: number; error?: string };
@@ -21,7 +30,11 @@ if (setup.mutant === "no-fsync") pretendToSync();
 
 let made = 0;
 const ids = setup.deterministic ? (prefix: string) => `${prefix}_${String(++made).padStart(32, "0")}` : newId;
-const engine = await openEngine({ ...setup, clock: setup.deterministic ? () => 1 : Date.now, newId: ids as typeof newId });
+const engine = await openEngine({ ...setup, clock: setup.deterministic ? () => 1 : Date.now, newId: ids as typeof newId }).catch((error) => {
+  console.error(error.message);
+  process.exit(3);
+});
+if (setup.address) engine.announce(setup.address);
 say({ ready: true, generation: engine.generation });
 
 /** Answers lines from stdin until it ends. */
@@ -37,7 +50,10 @@ async function serve() {
 
 /** The same calls in the same order in every run; those that were made before are found by their keys. */
 async function script(count: number) {
-  for (let n = 0; n < count; n++) await answer({ n, op: SCRIPT[n % SCRIPT.length]!, key: `key-${n}` });
+  for (let n = 0; n < count; n++) {
+    await answer({ n, op: SCRIPT[n % SCRIPT.length]!, key: `key-${n}` });
+    if (setup.pauseMs) await Bun.sleep(setup.pauseMs);
+  }
 }
 
 async function answer({ n, op, key, project = "p" }: CallLine) {
