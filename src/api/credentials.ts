@@ -20,6 +20,7 @@ export type Credential =
   | "project" // the token of the project in the body, or in the query of a GET
   | "agent" // agent id and key in headers, then the project's token
   | "agent-or-admin" // agent when x-kxm-agent-id is sent, else admin
+  | "agent-or-admin-configured" // agent when x-kxm-agent-id is sent, else admin-configured
   | "agent-or-operator" // agent when x-kxm-agent-id is sent, else operator
   | "agent-or-viewer" // agent when x-kxm-agent-id is sent, else viewer
   | "admin" // open on a loopback hub without an admin token

@@ -34,7 +34,19 @@ const send = route({
   credential: "agent",
   body: SendBody,
   answers: { 200: SendAnswer, 202: SendAnswer },
-  errors: ["hop_limit_reached", "invalid_workflow_context", "workflow_context_forbidden", "idempotency_conflict", "target_not_found", "self_target"],
+  errors: [
+    "hop_limit_reached",
+    "invalid_workflow_context",
+    "workflow_context_forbidden",
+    "workflow_context_inactive",
+    "workflow_evidence_policy_missing",
+    "workflow_context_attempt_mismatch",
+    "workflow_evidence_producer_forbidden",
+    "workflow_context_correlation_mismatch",
+    "idempotency_conflict",
+    "target_not_found",
+    "self_target",
+  ],
   run: async ({ hub, caller, body }) => {
     const { messageTtlMs } = hub.settings;
     const { message, idempotent } = await hub.engine.write(caller.project, (tx) => messages.send(tx, caller.agent, body, messageTtlMs));

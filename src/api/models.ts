@@ -2,7 +2,9 @@
 import type { TSchema } from "@sinclair/typebox";
 import * as agents from "../protocol/agents.ts";
 import * as audit from "../protocol/audit.ts";
+import * as context from "../protocol/context.ts";
 import * as events from "../protocol/events.ts";
+import * as journal from "../protocol/journal.ts";
 import * as leases from "../protocol/leases.ts";
 import * as log from "../protocol/log.ts";
 import * as messages from "../protocol/messages.ts";
@@ -10,9 +12,24 @@ import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
 import * as tokens from "../protocol/tokens.ts";
+import * as workflows from "../protocol/workflows.ts";
 
 /** By file name. A protocol file with schemas that is not here fails the reference's test. */
-const MODULES: Record<string, object> = { agents, audit, events, leases, log, messages, sessions, sync, "sync-event": syncEvent, tokens };
+const MODULES: Record<string, object> = {
+  context,
+  journal,
+  workflows,
+  agents,
+  audit,
+  events,
+  leases,
+  log,
+  messages,
+  sessions,
+  sync,
+  "sync-event": syncEvent,
+  tokens,
+};
 
 /** The protocol files whose schemas have names. */
 export const MODEL_MODULES: readonly string[] = Object.keys(MODULES);

@@ -15,6 +15,7 @@ const SECURITY: Record<Credential, Json[]> = {
   none: [],
   project: [BEARER, {}],
   agent: [AGENT, { ...AGENT, ...BEARER }],
+  "agent-or-admin-configured": [AGENT, { ...AGENT, ...BEARER }, BEARER],
   "agent-or-admin": [AGENT, { ...AGENT, ...BEARER }, BEARER],
   "agent-or-viewer": [AGENT, { ...AGENT, ...BEARER }, BEARER],
   "agent-or-operator": [AGENT, { ...AGENT, ...BEARER }, BEARER],

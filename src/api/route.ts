@@ -7,7 +7,7 @@ import type { AgentCaller, Credential, TokenCaller } from "./credentials.ts";
 
 type CallerOf<C extends Credential> = C extends "agent"
   ? AgentCaller
-  : C extends "agent-or-admin" | "agent-or-operator" | "agent-or-viewer"
+  : C extends `agent-or-${string}`
     ? AgentCaller | TokenCaller
     : C extends "none"
       ? undefined
@@ -53,6 +53,8 @@ export interface Route<
   params?: P;
   query?: Q;
   body?: B;
+  /** The route reads the body itself, as raw bytes (signatures). */
+  rawBody?: boolean;
   /** The route reads the fields itself, because the wire judges the state before them. It is given the body as sent. */
   fieldsLate?: boolean;
   /** Status → schema of the JSON body; null for none, "stream" for server-sent events, "text" for plain text. */

@@ -1,7 +1,9 @@
 // Every route of the JSON API, in one list. A route that is not here does not exist.
 import { agentRoutes } from "./agents.ts";
 import { auditRoutes } from "./audit.ts";
+import { contextRoutes } from "./context.ts";
 import { health } from "./health.ts";
+import { journalRoutes } from "./journal.ts";
 import { leaseRoutes } from "./leases.ts";
 import { logRoutes } from "./log.ts";
 import { messageRoutes } from "./messages.ts";
@@ -10,6 +12,8 @@ import type { Route } from "./route.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { streamRoutes } from "./streams.ts";
 import { tokenRoutes } from "./tokens.ts";
+import { webhookRoutes } from "./webhooks.ts";
+import { workflowRoutes } from "./workflows.ts";
 
 export const ROUTES: readonly Route[] = [
   // the hub itself
@@ -20,6 +24,11 @@ export const ROUTES: readonly Route[] = [
   ...messageRoutes,
   ...streamRoutes,
   ...leaseRoutes,
+  // what coordinators do
+  ...webhookRoutes,
+  ...workflowRoutes,
+  ...journalRoutes,
+  ...contextRoutes,
   // who may do what
   ...tokenRoutes,
   ...sessionRoutes,

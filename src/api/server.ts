@@ -94,7 +94,7 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
   const url = new URL(request.url);
   const params = incoming.params ?? {};
   const query = found.query ? () => readQuery(found.query as TObject, url.searchParams) : () => ({});
-  const readsBody = found.method === "POST";
+  const readsBody = found.method === "POST" && !found.rawBody;
   const bodyOf = async () => {
     if (!readsBody) return {};
     if (found.body) return readJson(request);
@@ -110,7 +110,7 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
       ? readFields(fieldsUpToProject(found.body as TObject), body)
       : readQuery(fieldsUpToProject(found.query as TObject), url.searchParams);
     caller = await credentials.project(request, (head as { project: string }).project);
-  } else if (found.credential === "agent-or-admin" && readsBody) {
+  } else if (found.credential.startsWith("agent-or-admin") && readsBody) {
     body = await bodyOf();
     if (found.body) readFields(fieldsUpToProject(found.body as TObject), body);
     caller = await callerOf(credentials, found, request, params, url);

@@ -8,6 +8,7 @@ import { createLoop } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { newId } from "../protocol/ids.ts";
+import { createViews } from "../views/server.tsx";
 import { createClock } from "./clock.ts";
 import { listen } from "./listen.ts";
 import { openLog } from "./log-file.ts";
@@ -50,8 +51,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
-    const app = createApi(hub, rules);
-    // The dashboard is mounted here: app.use(createViews(hub, rules)).
+    const app = createApi(hub, rules).use(createViews(hub, rules));
     const listening = listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);

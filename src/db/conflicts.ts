@@ -1,5 +1,5 @@
 // What sync refused, with the payload that came, so that an operator can compare both. One row per run, sequence, payload, code and hub project.
-import { and, desc, eq, isNull, lt } from "drizzle-orm";
+import { and, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { SyncConflictRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -50,7 +50,16 @@ export function conflictStore({ db, tables: { syncConflicts }, one, all, run }: 
       .orderBy(desc(syncConflicts.id))
       .limit(slot("limit")),
   );
+  const counted = db
+    .select({ one: sql`1` })
+    .from(syncConflicts)
+    .where(and(eq(syncConflicts.project, slot("project")), isNull(syncConflicts.acknowledgedAt)))
+    .limit(slot("limit"))
+    .as("counted");
+  const countOpen = one(db.select({ count: sql<number>`count(*)` }).from(counted));
   return {
+    /** Conflicts nobody has looked at; the count stops at `limit`. */
+    countOpen: async (project: string, limit: number) => Number((await countOpen({ project, limit }))!.count),
     findKey: ({ projectId, runId, sequence, hash, code, project }: Key) => findKey({ projectId, runId, sequence, hash, code, project }),
     find: (id: string) => find({ id }),
     insert: (row: SyncConflictRow) => insert(row),

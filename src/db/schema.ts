@@ -486,9 +486,11 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       createdAt: integer().notNull(),
       promotedTo: text().$type<"approved" | "rejected" | "quarantined">(),
       hash: text().notNull(),
+      revision: integer().notNull(), // from context_counters: what changed since a pool was last brought up to date
       record: json<Record<string, unknown>>().notNull(),
     },
     (t) => [
+      index("workflow_journal_revision").on(t.project, t.revision),
       index("workflow_journal_run").on(t.runId, t.id),
       index("workflow_journal_project").on(t.project, t.id),
       index("workflow_journal_category").on(t.project, t.category, t.id),
@@ -511,14 +513,19 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       validFrom: integer(),
       validUntil: integer(),
       createdAt: integer().notNull(),
+      revision: integer().notNull(),
       record: json<Record<string, unknown>>().notNull(),
     },
     (t) => [
+      index("context_items_revision").on(t.project, t.revision),
       index("context_items_project").on(t.project, t.id),
       index("context_items_state").on(t.project, t.stateKey, t.validFrom).where(sql`state_key is not null`),
       index("context_items_ended").on(t.validUntil).where(sql`valid_until is not null`),
     ],
   ),
+
+  // Revisions of context items and journal entries, and how often something was deleted (then pools start over).
+  contextCounters: table("context_counters", { project: text().primaryKey(), lastRevision: integer().notNull(), purges: integer().notNull() }),
 
   // --- outgoing webhooks ----------------------------------------------------------------------------------------------------------------------
   webhooksOut: table(

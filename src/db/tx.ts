@@ -7,8 +7,10 @@ import { approvalStore } from "./approvals.ts";
 import { auditStore } from "./audit.ts";
 import { commandStore } from "./commands.ts";
 import { conflictStore } from "./conflicts.ts";
+import { contextStore } from "./context.ts";
 import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
+import { journalStore } from "./journal.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import { metaStore } from "./meta.ts";
@@ -20,6 +22,7 @@ import { sessionStore } from "./sessions.ts";
 import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
+import { workflowStore } from "./workflows.ts";
 
 /** Who acted, for changes made by people: kept in the audit table beyond the event log. */
 export type AuditNote = { role: string; reason?: string | undefined; origin?: string | undefined };
@@ -49,6 +52,9 @@ const STORES = {
   audit: auditStore,
   projects: projectStore,
   retention: retentionStore,
+  context: contextStore,
+  journal: journalStore,
+  workflows: workflowStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

@@ -1,13 +1,16 @@
 // What every rule and route is given: the store, the clock, the settings and the little that lives in memory. Made once per process by openHub.
 import type { Engine } from "../db/engine.ts";
+import type { ContextItem } from "../protocol/context.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { newId } from "../protocol/ids.ts";
+import { createPools, type Pools } from "./context/pool.ts";
 import { createFeeds, type Feeds } from "./feed.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import type { HubSettings } from "./settings.ts";
 import { createStreams, type Streams } from "./streams.ts";
+import type { Definitions } from "./workflows/definitions.ts";
 
 /** One hub process over one store. Holds no HTTP, no HTML and no clock of its own. */
 export interface Hub {
@@ -27,6 +30,10 @@ export interface Hub {
   readonly log: Log;
   /** What forgets by time things kept in memory, such as windows of a rate limit. Called by the loop with the hub's time. */
   readonly sweepers: Set<(now: number) => void>;
+  /** Workflow definitions in force; replaced as a whole when a valid file is reloaded. */
+  definitions: Definitions;
+  /** Context pools by project, brought up to date before each request. */
+  readonly pools: Pools;
   /** Aborted when the hub stops: long polls and streams end. */
   readonly stopping: AbortSignal;
 }
@@ -38,10 +45,20 @@ export function openHub(parts: {
   settings: HubSettings;
   log: Log;
   stopping: AbortSignal;
+  definitions?: Definitions;
+  /** Authored memory of a project, already read; none when left out. */
+  memory?: (project: string) => readonly ContextItem[];
   newId?: (prefix: IdPrefix) => string;
 }): Hub {
   const { engine, clock, settings, log, stopping } = parts;
-  const memory = { metrics: createMetrics(), presence: createPresence(), seenSessions: createPresence(), feeds: createFeeds(engine) };
-  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, sweepers: new Set<(now: number) => void>(), ...memory };
-  return { ...hub, streams: createStreams(hub) };
+  const inMemory = {
+    metrics: createMetrics(),
+    presence: createPresence(),
+    seenSessions: createPresence(),
+    feeds: createFeeds(engine),
+    pools: createPools(parts.memory ?? (() => [])),
+    sweepers: new Set<(now: number) => void>(),
+  };
+  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, definitions: parts.definitions ?? new Map(), ...inMemory };
+  return Object.assign(hub, { streams: createStreams(hub) });
 }

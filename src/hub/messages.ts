@@ -7,6 +7,8 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { CANCELLED_TEXT, EXPIRED_TEXT, isEnded, type SendBody } from "../protocol/messages.ts";
 import type { Caller } from "./agents.ts";
+import { afterExpiry, afterReply } from "./workflows/endings.ts";
+import { bindContext, contextOf, readContext } from "./workflows/peers.ts";
 
 /** Who acts on messages. With `audit` it is a person who may act on every message of the project, and the act is kept in the audit table. */
 export type Party = Caller & { audit?: AuditNote };
@@ -19,13 +21,15 @@ type EventType = "queued" | "delivered" | "turn_started" | "replied" | "cancelle
 /**
  * An agent sends a message to another of its project.
  * @param ttlMs the hub's default life of a message in milliseconds
- * @throws HubError idempotency_conflict, target_not_found, self_target, workflow_context_forbidden
+ * @throws HubError idempotency_conflict, target_not_found, self_target, and what workflows/peers.ts throws for a workflowContext
  */
 export async function send(tx: Tx, sender: Caller, request: SendBody, ttlMs: number) {
   const { workflowContext, ...plain } = request;
-  // There are no workflow runs on this hub yet, so nobody coordinates the one that is named.
-  if (workflowContext) throw new HubError("workflow_context_forbidden", "the sender does not coordinate a workflow run of this id");
-  return sendAs(tx, sender, plain, { ttlMs });
+  if (!workflowContext) return sendAs(tx, sender, plain, { ttlMs });
+  const context = readContext(workflowContext);
+  const isRetry = plain.idempotencyKey !== undefined && (await tx.messages.findByKey(sender.id, plain.idempotencyKey)) !== undefined;
+  const bound = isRetry ? contextOf(context) : await bindContext(tx, sender, { context, target: plain.target, correlationId: plain.correlationId });
+  return sendAs(tx, sender, { ...plain, correlationId: context.runId }, { ttlMs, workflowRunId: context.runId, workflowContext: bound });
 }
 
 /**
@@ -129,7 +133,9 @@ export async function reply(tx: Tx, caller: Party, id: string, readContent: () =
   if (isEnded(message.status)) throw new HubError("invalid_message_state", `the message is ${message.status}`);
   const replyContent = readContent();
   const reply = { replyContent, replyHash: sha256(replyContent), repliedAt: tx.now, endedAt: tx.now };
-  return settle(tx, "replied", caller, { ...message, ...reply, status: "replied" });
+  const replied = await settle(tx, "replied", caller, { ...message, ...reply, status: "replied" });
+  await afterReply(tx, replied);
+  return replied;
 }
 
 /**
@@ -202,8 +208,11 @@ async function lockReceived(tx: Tx, caller: Party, id: string): Promise<MessageR
   return message;
 }
 
-const expire = (tx: Tx, message: MessageRow) =>
-  settle(tx, "expired", { id: "hub" }, { ...message, status: "expired", error: EXPIRED_TEXT, endedAt: tx.now });
+async function expire(tx: Tx, message: MessageRow): Promise<MessageRow> {
+  const expired = await settle(tx, "expired", { id: "hub" }, { ...message, status: "expired", error: EXPIRED_TEXT, endedAt: tx.now });
+  await afterExpiry(tx, expired);
+  return expired;
+}
 
 async function settle(tx: Tx, type: EventType, by: Pick<Party, "id" | "audit">, message: MessageRow): Promise<MessageRow> {
   await tx.messages.settle(message);

@@ -109,7 +109,9 @@ const sweepKind =
 async function removeKind(tx: Tx, old: { kind: Kind; project: string; ids: string[]; before: number }): Promise<number> {
   const { kind, project, ids, before } = old;
   const count = kind === "workflowRuns" ? await removeRuns(tx, ids, before) : await tx.retention.remove(kind, ids, before);
-  if (count > 0) note(tx, { project, topic: TOPICS[kind], what: kind, count });
+  if (count === 0) return 0;
+  note(tx, { project, topic: TOPICS[kind], what: kind, count });
+  if (kind === "workflowRuns" || kind === "contextItems") await tx.context.notePurge(project); // pools in memory start over
   return count;
 }
 

@@ -21,18 +21,6 @@ export const isEnded = (status: MessageStatus): boolean => status !== "queued" &
 
 const time = (description: string) => Type.Optional(Type.String({ description }));
 
-/** The evidence a coordinator asks a peer for, within one stage of one workflow run. */
-export const WorkflowContext = Type.Object(
-  {
-    runId: Type.String({ minLength: 1, maxLength: 80 }),
-    stageId: Type.String({ minLength: 1, maxLength: 64 }),
-    requirementKey: Type.String({ minLength: 1, maxLength: 128 }),
-    attempt: Type.Integer({ minimum: 1, maximum: 20 }),
-  },
-  { additionalProperties: false, "x-kxm-code": "invalid_workflow_context", description: "Only for the coordinator of a workflow run." },
-);
-export type WorkflowContext = Static<typeof WorkflowContext>;
-
 /** One message as its sender and recipient see it. */
 export const Message = Type.Object({
   id: Type.String(),
@@ -69,7 +57,9 @@ export const SendBody = Type.Object({
   target: text(80, { description: "Name or id of an agent of the same project." }),
   content: text(MESSAGE_CONTENT_MAX, { description: "The request, as plain text." }),
   delivery: oneOf(DELIVERIES, { default: "followUp", description: "steer the running turn, follow it up, or wait for the next one." }),
-  workflowContext: Type.Optional(WorkflowContext),
+  workflowContext: Type.Optional(
+    Type.Unknown({ description: "Only for the coordinator of a workflow run: { runId, stageId, requirementKey, attempt }." }),
+  ),
   correlationId: optionalText(128, { description: "Names the thread this belongs to." }),
   replyTo: optionalText(80, { description: "Id of the message this one goes back to." }),
   hops: integer({ default: 0, min: 0, max: HOPS_MAX }, { description: "How often the request was passed on already." }),

@@ -52,6 +52,7 @@ const journal = (id: string, runId: string, promotedTo: string | null = null) =>
   summary: "s",
   created_at: 1,
   promoted_to: promotedTo,
+  revision: 1,
   hash: "h",
   record: "{}",
 });
@@ -91,6 +92,7 @@ const contextItem = (id: string, status: string, validUntil: number | null) => (
   authority: "a",
   confidence: "c",
   source_type: "t",
+  revision: 1,
   valid_until: validUntil,
   created_at: 1,
   record: "{}",

@@ -374,8 +374,10 @@ create table workflow_journal (
   created_at integer not null,
   promoted_to text,
   hash text not null,
+  revision integer not null,
   record text not null
 ) strict;
+create index workflow_journal_revision on workflow_journal (project, revision);
 create index workflow_journal_run on workflow_journal (run_id, id);
 create index workflow_journal_project on workflow_journal (project, id);
 create index workflow_journal_category on workflow_journal (project, category, id);
@@ -394,11 +396,19 @@ create table context_items (
   valid_from integer,
   valid_until integer,
   created_at integer not null,
+  revision integer not null,
   record text not null
 ) strict;
+create index context_items_revision on context_items (project, revision);
 create index context_items_project on context_items (project, id);
 create index context_items_state on context_items (project, state_key, valid_from) where state_key is not null;
 create index context_items_ended on context_items (valid_until) where valid_until is not null;
+
+create table context_counters (
+  project text primary key not null,
+  last_revision integer not null,
+  purges integer not null
+) strict, without rowid;
 
 create table webhooks_out (
   id text primary key not null,

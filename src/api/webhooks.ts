@@ -1,0 +1,133 @@
+// Incoming webhooks: signed starts and signals. The body is verified as raw bytes before anything in it is believed.
+import { Type } from "@sinclair/typebox";
+import { readBytes, requireJson } from "../http/body.ts";
+import type { Hub } from "../hub/hub.ts";
+import { valueAt } from "../hub/workflows/prompts.ts";
+import * as workflows from "../hub/workflows/runs.ts";
+import * as signals from "../hub/workflows/signals.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
+import { readFields } from "../protocol/fields.ts";
+import { parseBody } from "../protocol/json.ts";
+import { verifyDelivery } from "../protocol/webhook-signature.ts";
+import { SIGNAL_KEY, SignalRequest, type WorkflowDefinition } from "../protocol/workflows.ts";
+import { route } from "./route.ts";
+
+function definitionOf(hub: Hub, id: string): WorkflowDefinition {
+  const definition = hub.definitions.get(id);
+  if (!definition) throw new HubError("webhook_not_found", `this hub has no workflow definition ${id}`);
+  return definition;
+}
+
+const filled = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value.trim() : undefined);
+
+const startWorkflow = route({
+  method: "POST",
+  path: "/v1/webhooks/:definitionId",
+  operationId: "startWorkflow",
+  tag: "webhooks",
+  summary: "Starts a workflow run from a signed delivery.",
+  credential: "none",
+  rawBody: true,
+  params: Type.Object({ definitionId: Type.String() }),
+  answers: {
+    202: Type.Object({ run: Type.Unknown(), runId: Type.String(), duplicate: Type.Literal(false) }),
+    200: Type.Object({ duplicate: Type.Literal(true), runId: Type.String(), status: Type.String() }),
+    204: null,
+  },
+  errors: [
+    "webhook_not_found",
+    "webhook_signature_missing",
+    "webhook_signature_unsupported",
+    "webhook_signature_invalid",
+    "webhook_timestamp_expired",
+    "webhook_delivery_conflict",
+    "webhook_payload_replayed",
+    "workflow_target_unavailable",
+    "workflow_evidence_policy_invalid",
+    "workflow_evidence_policy_unresolvable",
+    "protocol_error",
+  ],
+  run: async ({ hub, params, request }) => {
+    const definition = definitionOf(hub, params.definitionId);
+    requireJson(request);
+    const body = await readBytes(request);
+    const envelope = { kind: "start" as const, definitionId: definition.id, runId: "", signalKey: "" };
+    const verified = verifyDelivery({
+      header: (name) => request.headers.get(name),
+      body,
+      secret: definition.secret,
+      source: definition.source,
+      envelope,
+      now: hub.clock(),
+    });
+    const payload = parseBody(body);
+    const event = filled(request.headers.get("x-github-event")) ?? filled(payload["webhookEvent"]) ?? filled(payload["event"]);
+    if (definition.event !== undefined && definition.event !== event) return { status: 204 };
+    if (definition.filter) {
+      const value = valueAt(payload, definition.filter.path);
+      const text = value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+      if (text !== definition.filter.equals) return { status: 204 };
+    }
+    const delivery = { ...verified, payloadHash: sha256(body), payload, event };
+    const started = await hub.engine.write(definition.project, (tx) => workflows.start(tx, definition, delivery));
+    if (started.duplicate) return { status: 200, body: started };
+    hub.metrics.add("webhooks_accepted");
+    return { status: 202, body: { run: started.run, runId: started.run.id, duplicate: false } };
+  },
+});
+
+const signalWorkflow = route({
+  method: "POST",
+  path: "/v1/webhooks/:definitionId/runs/:runId/signals/:signalKey",
+  operationId: "signalWorkflow",
+  tag: "webhooks",
+  summary: "Resumes a waiting workflow run by a signed signal.",
+  credential: "none",
+  rawBody: true,
+  params: Type.Object({ definitionId: Type.String(), runId: Type.String(), signalKey: Type.String() }),
+  answers: { 202: Type.Unknown(), 200: Type.Unknown() },
+  errors: [
+    "invalid_signal_key",
+    "webhook_not_found",
+    "webhook_signature_missing",
+    "webhook_signature_unsupported",
+    "webhook_signature_invalid",
+    "webhook_timestamp_expired",
+    "workflow_not_found",
+    "workflow_signal_delivery_conflict",
+    "workflow_signal_context_mismatch",
+    "workflow_not_waiting",
+    "workflow_signal_mismatch",
+    "workflow_evidence_incomplete",
+    "invalid_workflow_evidence",
+    "invalid_checkpoint_status",
+    "protocol_error",
+  ],
+  run: async ({ hub, params, request }) => {
+    const { definitionId, runId, signalKey } = params;
+    if (signalKey.length > 128 || !SIGNAL_KEY.test(signalKey))
+      throw new HubError("invalid_signal_key", "the signal key has a form that is not allowed");
+    const definition = definitionOf(hub, definitionId);
+    requireJson(request);
+    const body = await readBytes(request);
+    const { deliveryId } = verifyDelivery({
+      header: (name) => request.headers.get(name),
+      body,
+      secret: definition.signalSecret ?? definition.secret,
+      source: definition.source,
+      envelope: { kind: "signal", definitionId, runId, signalKey },
+      now: hub.clock(),
+    });
+    const payload = parseBody(body);
+    const delivery = { definitionId, runId, signalKey, deliveryId, payloadHash: sha256(body) };
+    const result = await hub.engine.write(definition.project, (tx) => signals.signal(tx, delivery, () => readFields(SignalRequest, payload)));
+    if (!result.duplicate) {
+      hub.metrics.add("workflow_signals");
+      hub.metrics.add("workflow_checkpoints");
+    }
+    return { status: result.resumed && !result.duplicate ? 202 : 200, body: result };
+  },
+});
+
+export const webhookRoutes = [startWorkflow, signalWorkflow];

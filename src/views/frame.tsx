@@ -1,0 +1,71 @@
+// The frame of every page: projects, counts, role and clock around a screen's content. One place that asks the store for what all pages show.
+import type { Hub } from "../hub/hub.ts";
+import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
+import { VERSION } from "../protocol/version.ts";
+import { cookieValues } from "./cookies.ts";
+import type { Html } from "./jsx/jsx-runtime.ts";
+import type { FlashText, PageProps, Visit } from "./screen.ts";
+import { Flash } from "./ui/feedback.tsx";
+import { Layout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
+import { Nav, type NavCounts } from "./ui/nav.tsx";
+
+/** Counts of the rail: what needs a person first. Each is capped, so that none grows with what is stored. */
+export async function navCounts(hub: Hub, projects: readonly string[]): Promise<NavCounts> {
+  const { read } = hub.engine;
+  const sum = async (count: (project: string) => Promise<number>) => (await Promise.all(projects.map(count))).reduce((a, b) => a + b, 0);
+  const [approvals, conflicts] = await Promise.all([
+    sum((project) => read.approvals.countPending(project, COUNT_EXACT_MAX + 1)),
+    sum((project) => read.conflicts.countOpen(project, COUNT_EXACT_MAX + 1)),
+  ]);
+  return {
+    ...(approvals > 0 && { approvals: { count: approvals, tone: "attn" as const } }),
+    ...(conflicts > 0 && { sync: { count: conflicts, tone: "bad" as const } }),
+  };
+}
+
+/** Where the address leads when another project is chosen: the same place, without what belonged to the old one. */
+const switchHref = (url: URL, project?: string) => (project === undefined ? url.pathname : `${url.pathname}?project=${encodeURIComponent(project)}`);
+
+/** The projects a page over all of them counts; one page never asks more stores than this. */
+const PROJECTS_COUNTED = 50;
+
+/** The document around a page's content. */
+export async function framed(visit: Visit, props: PageProps, flashes: readonly FlashText[]): Promise<Html> {
+  const { hub, project, projects, url, now, csrf, session } = visit;
+  const shown = project === undefined ? projects.slice(0, PROJECTS_COUNTED) : [project];
+  const counts = await navCounts(hub, shown);
+  const query = project === undefined ? "" : `?project=${encodeURIComponent(project)}`;
+  const home = /^\/[^/]+\/./.test(url.pathname) ? new URL("/", url) : url; // a detail page belongs to its project: switching leads to the overview
+  return (
+    <Layout
+      title={props.title}
+      place={props.place}
+      project={project === undefined ? undefined : { id: project, name: project }}
+      projects={[
+        ...(session.project === null ? [{ name: "All projects", href: switchHref(home), current: project === undefined }] : []),
+        ...projects.map((name) => ({ name, href: switchHref(home, name), current: name === project })),
+      ]}
+      counts={counts}
+      navHref={`/ui/nav?place=${props.place ?? ""}${project === undefined ? "" : `&project=${encodeURIComponent(project)}`}`}
+      events={props.live === false ? undefined : `/ui/events${query}`}
+      csrf={csrf}
+      session={{ role: session.role, signOut: "/signout" }}
+      theme={themeOf(cookieValues(visit.request, THEME_COOKIE)[0])}
+      now={now}
+      version={VERSION}
+      palette={{ href: `/ui/palette${query}` }}
+      flashes={flashes.map((flash) => <Flash {...flash} />)}
+      dialogs={props.dialogs}
+    >
+      {props.children}
+    </Layout>
+  );
+}
+
+/** The rail's places with fresh counts, as the fragment refetches them. */
+export async function navFragment(visit: Visit): Promise<Html> {
+  const { hub, project, projects, url } = visit;
+  const shown = project === undefined ? projects.slice(0, PROJECTS_COUNTED) : [project];
+  const place = (url.searchParams.get("place") || undefined) as PageProps["place"];
+  return <Nav place={place} project={project} counts={await navCounts(hub, shown)} refetch={`${url.pathname}${url.search}`} />;
+}

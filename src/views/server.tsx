@@ -1,0 +1,195 @@
+// The dashboard: every screen of the list passes the same steps: admission, session, form secret, role, one call, headers. Errors are pages, too.
+import { Elysia } from "elysia";
+import { type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
+import { readBytes } from "../http/body.ts";
+import type { Hub } from "../hub/hub.ts";
+import { describeError } from "../hub/log.ts";
+import * as sessions from "../hub/sessions.ts";
+import { ERRORS, HubError } from "../protocol/errors.ts";
+import { serveAsset } from "./assets/assets.ts";
+import { cookieValues, csrfOf, sessionCookieName } from "./cookies.ts";
+import { errorPage } from "./error-page.tsx";
+import { framed } from "./frame.tsx";
+import { PAGE_HEADERS } from "./headers.ts";
+import type { Html } from "./jsx/jsx-runtime.ts";
+import type { FlashText, Screen, Visit } from "./screen.ts";
+import { SCREENS } from "./screens.ts";
+import { signalsAnswer } from "./signals.ts";
+import { signIn, signInPage, signOut } from "./signin.tsx";
+
+type Incoming = { request: Request; params: Record<string, string>; server: { timeout(request: Request, seconds: number): void } | null };
+const PROJECTS_MAX = 200; // projects a session is shown
+const FLASHES_MAX = 1_000; // results that wait to be shown, over all sessions
+const RANK = { viewer: 0, operator: 1, admin: 2 } as const;
+
+/** The dashboard over one hub, as an Elysia app to mount beside the API. @param screens the list of screens; tests give their own */
+export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly Screen[] = SCREENS) {
+  const app = new Elysia({ strictPath: true, normalize: false });
+  const flashes = new Map<string, FlashText[]>(); // by session, until the next page
+
+  const answer = async (incoming: Incoming, work: (requestId: string) => Promise<Html | Response>): Promise<Response> => {
+    const { request } = incoming;
+    const { requestId } = admit(request, rules);
+    hub.metrics.add("requests");
+    try {
+      checkOrigin(request, rules, request.method !== "GET" && request.method !== "HEAD");
+      return rendered(await work(requestId), requestId);
+    } catch (error) {
+      return failed(hub, incoming, requestId, error);
+    }
+  };
+  const visitScreen = (screen: Screen) => (context: unknown) => {
+    const incoming = context as Incoming;
+    return answer(incoming, async () => {
+      const visit = await visitOf(hub, incoming, flashes);
+      if (screen.method === "POST") sessions.requireCsrf(visit.session, visit.form.get("csrf") ?? incoming.request.headers.get("x-csrf-token") ?? "");
+      if (screen.role !== "viewer") visit.require(screen.role);
+      return screen.run(visit);
+    });
+  };
+  for (const screen of screens) app.route(screen.method, screen.path, visitScreen(screen), { parse: "none" });
+  app.get("/ui/events", (context) => {
+    const incoming = context as unknown as Incoming;
+    return answer(incoming, async () => {
+      const { session, url } = await visitOf(hub, incoming, flashes);
+      checkOrigin(incoming.request, rules, true);
+      const project = session.project ?? (url.searchParams.get("project") || undefined);
+      return signalsAnswer(hub, { request: incoming.request, server: incoming.server, session, project });
+    });
+  });
+  app.get("/signin", (context) => answer(context as unknown as Incoming, () => signInPage(hub, context.request)));
+  app.post("/signin", (context) => answer(context as unknown as Incoming, () => signIn(hub, context.request)), { parse: "none" });
+  app.post(
+    "/signout",
+    (context) => answer(context as unknown as Incoming, async () => signOut(hub, await visitOf(hub, context as unknown as Incoming, flashes))),
+    { parse: "none" },
+  );
+  app.get("/assets/:name", (context) =>
+    answer(context as unknown as Incoming, async () => {
+      const found = serveAsset(
+        new URL(context.request.url).pathname,
+        context.request.headers.get("accept-encoding") ?? "",
+        context.request.headers.get("if-none-match"),
+      );
+      if (!found) throw new HubError("route_not_found", "there is no such file");
+      return found;
+    }),
+  );
+  return app;
+}
+
+/** Who visits, and everything a screen may ask. @throws HubError session_required, role_forbidden */
+async function visitOf(hub: Hub, { request, params }: Incoming, flashes: Map<string, FlashText[]>): Promise<Visit> {
+  const now = hub.clock();
+  const { session, secret } = await signedIn(hub, request, now);
+  const url = new URL(request.url);
+  const all = session.project === null ? (await hub.engine.read.projects.page("", PROJECTS_MAX)).map(({ project }) => project) : [session.project];
+  const asked = url.searchParams.get("project") || undefined;
+  const project = session.project ?? (asked === undefined || all.includes(asked) ? asked : undefined);
+  const form = request.method === "POST" ? new URLSearchParams(new TextDecoder().decode(await readForm(request))) : new URLSearchParams();
+  const visit: Visit = {
+    hub,
+    session,
+    by: { actor: session.id, role: session.role, origin: "dashboard" },
+    now,
+    project,
+    projects: all,
+    url,
+    params: params ?? {},
+    form,
+    partial: request.headers.get("hx-request") === "true",
+    csrf: csrfOf(secret),
+    request,
+    page: (props) => {
+      const waiting = flashes.get(session.id) ?? [];
+      flashes.delete(session.id);
+      return framed(visit, props, waiting);
+    },
+    redirect: (to, flash) => {
+      if (flash) {
+        flashes.delete(flashes.size >= FLASHES_MAX ? flashes.keys().next().value! : "");
+        flashes.set(session.id, [...(flashes.get(session.id) ?? []), flash].slice(-4));
+      }
+      return redirectTo(request, to);
+    },
+    require: (role) => {
+      if (RANK[session.role] < RANK[role]) throw new HubError("role_forbidden", `this needs the role ${role}`);
+    },
+    requireProject: (wanted) => {
+      if (session.project !== null && session.project !== wanted) throw new HubError("role_forbidden", "this session sees another project");
+    },
+  };
+  return visit;
+}
+
+/** The first cookie of the right name that is a live session: somebody else's cookie of the same name must not lock anybody out. */
+async function signedIn(hub: Hub, request: Request, now: number) {
+  const values = cookieValues(request, sessionCookieName(request)).slice(0, 4);
+  for (const secret of values) {
+    const session = await sessions.authenticate(hub.engine.read, hub.seenSessions, secret, now).catch((error) => {
+      if (error instanceof HubError && error.code === "session_required") return undefined;
+      throw error;
+    });
+    if (session) return { session, secret };
+  }
+  throw new HubError("session_required", values.length > 0 ? "this session has ended" : "nobody is signed in here");
+}
+
+async function readForm(request: Request): Promise<Uint8Array> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+    throw new HubError("unsupported_media_type", "a form must be sent as application/x-www-form-urlencoded");
+  return readBytes(request);
+}
+
+/** Only addresses of this hub: never another host, whatever a parameter says. */
+function redirectTo(request: Request, to: string): Response {
+  const target = new URL(to, new URL("/", request.url));
+  const path = target.origin === new URL(request.url).origin ? `${target.pathname}${target.search}${target.hash}` : "/";
+  const headers = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
+  return request.headers.get("hx-request") === "true"
+    ? new Response(null, { status: 200, headers: { ...headers, "hx-redirect": path } })
+    : new Response(null, { status: 303, headers: { ...headers, location: path } });
+}
+
+function rendered(made: Html | Response, requestId: string, status = 200): Response {
+  if (made instanceof Response) {
+    made.headers.set("x-request-id", requestId);
+    return made;
+  }
+  const isDocument = made.value.startsWith("<html");
+  return new Response(isDocument ? `<!doctype html>${made.value}` : made.value, { status, headers: { ...PAGE_HEADERS, "x-request-id": requestId } });
+}
+
+function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown): Response {
+  const { request } = incoming;
+  const known = error instanceof HubError ? error : new HubError("internal_error", "something went wrong inside the hub");
+  hub.metrics.add("errors");
+  if (known.status >= 500)
+    hub.log({ event: "page_failed", level: "error", requestId, path: new URL(request.url).pathname, code: known.code, error: describeError(error) });
+  const wantsPage = request.method === "GET" && request.headers.get("hx-request") !== "true";
+  if (known.code === "session_required" && wantsPage) {
+    const { pathname, search } = new URL(request.url);
+    const back = pathname === "/" || pathname.startsWith("/ui/") ? "" : `?back=${encodeURIComponent(pathname + search)}`;
+    return redirectTo(request, `/signin${back}`);
+  }
+  if (known.code === "session_required" && request.headers.get("hx-request") === "true") return redirectTo(request, "/signin");
+  const hint = typeof known.extras["hint"] === "string" ? known.extras["hint"] : ERRORS[known.code].hint;
+  const status = known.status < 400 ? 400 : known.status;
+  const headers: Record<string, string> = wantsPage ? {} : { "hx-retarget": "#flash", "hx-reswap": "beforeend" };
+  const answer = rendered(
+    errorPage({
+      status,
+      message: known.status >= 500 ? "The hub could not do this." : known.message,
+      hint,
+      requestId,
+      partial: !wantsPage,
+      now: hub.clock(),
+      request,
+    }),
+    requestId,
+    status,
+  );
+  for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value);
+  return answer;
+}

@@ -1,0 +1,114 @@
+// Signing in and out: a one-time link or a token becomes a session cookie. Neither ever stays in an address.
+import { readBytes, requireJson } from "../http/body.ts";
+import type { Hub } from "../hub/hub.ts";
+import * as sessions from "../hub/sessions.ts";
+import * as tokens from "../hub/tokens.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
+import { newSecret } from "../protocol/ids.ts";
+import { SESSION_AGE_MS, SESSION_IDLE_MS } from "../protocol/limits.ts";
+import { cookieValues, csrfOf, sessionCookie } from "./cookies.ts";
+import type { Html } from "./jsx/jsx-runtime.ts";
+import type { Visit } from "./screen.ts";
+import { SoloLayout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
+import { SignIn } from "./ui/signin.tsx";
+
+type Notice = Parameters<typeof SignIn>[0]["notice"];
+
+/** The path to come back to: one of this hub, or the front page. */
+function backOf(value: string | null): string {
+  return value?.startsWith("/") && !value.startsWith("//") && !value.startsWith("/\\") && !/[\r\n]/.test(value) && value.length <= 2000 ? value : "/";
+}
+
+function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
+  return (
+    <SoloLayout title="Sign in" now={hub.clock()} theme={themeOf(cookieValues(request, THEME_COOKIE)[0])}>
+      <SignIn
+        action="/signin"
+        hub={new URL(request.url).host}
+        idleHours={SESSION_IDLE_MS / 3_600_000}
+        back={back === "/" ? undefined : back}
+        notice={notice}
+      />
+    </SoloLayout>
+  );
+}
+
+/** Shows the form; with `?link=` signs in and leads on to a clean address. A look ahead (HEAD) uses nothing up. */
+export async function signInPage(hub: Hub, request: Request): Promise<Html | Response> {
+  const { searchParams } = new URL(request.url);
+  const back = backOf(searchParams.get("back"));
+  const link = searchParams.get("link");
+  if (link === null || request.method !== "GET")
+    return page(
+      hub,
+      request,
+      back,
+      back === "/" ? undefined : { tone: "mute", title: "You are signed out", text: "Sign in to go on where you were." },
+    );
+  try {
+    const secret = newSecret("kxs");
+    await hub.engine.write("", (tx) => sessions.redeem(tx, link, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
+    return begun(request, secret, back);
+  } catch (error) {
+    if (!(error instanceof HubError && error.code === "signin_link_invalid")) throw error;
+    const refused = page(hub, request, back, {
+      tone: "attn",
+      title: "This link no longer works",
+      text: "A sign-in link works once and for 60 seconds. Ask for another.",
+    });
+    return refused;
+  }
+}
+
+/** Signs in with a token from the form. */
+export async function signIn(hub: Hub, request: Request): Promise<Html | Response> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) requireJson(request);
+  const form = new URLSearchParams(new TextDecoder().decode(await readBytes(request)));
+  const back = backOf(form.get("back"));
+  const who = await whoHas(hub, (form.get("token") ?? "").trim());
+  if (!who)
+    return page(hub, request, back, {
+      tone: "bad",
+      title: "This token is not accepted",
+      text: "It is unknown, revoked, expired, or made for agents. Run kxm open on the hub's machine instead.",
+    });
+  const secret = newSecret("kxs");
+  await hub.engine.write("", (tx) => sessions.begin(tx, who, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
+  return begun(request, secret, back);
+}
+
+async function whoHas(hub: Hub, token: string): Promise<{ role: sessions.Role; project: string | null; tokenId: string | null } | undefined> {
+  if (token === "") return undefined;
+  const hash = sha256(token);
+  if (hash === hub.settings.adminTokenHash || hash === hub.settings.localAdminTokenHash) return { role: "admin", project: null, tokenId: null };
+  const stored = await tokens.identify(hub.engine.read, token, hub.clock());
+  return stored && stored.scope !== "project" ? { role: stored.scope, project: stored.project, tokenId: stored.id } : undefined;
+}
+
+const begun = (request: Request, secret: string, back: string) =>
+  new Response(null, {
+    status: 303,
+    headers: {
+      location: back,
+      "set-cookie": sessionCookie(request, secret, SESSION_AGE_MS / 1000),
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+    },
+  });
+
+/** Ends the session here and now, also its streams. */
+export async function signOut(hub: Hub, visit: Visit): Promise<Response> {
+  sessions.requireCsrf(visit.session, visit.form.get("csrf") ?? visit.request.headers.get("x-csrf-token") ?? "");
+  await hub.engine.write("", (tx) => sessions.end(tx, visit.by, visit.session.id));
+  return new Response(null, {
+    status: 303,
+    headers: {
+      location: "/signin",
+      "set-cookie": sessionCookie(visit.request, "", 0),
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+    },
+  });
+}

@@ -1,0 +1,103 @@
+// A hub with one workflow definition, its agents registered, and signed deliveries.
+import { parseDefinitions } from "../../src/hub/workflows/definitions.ts";
+import { signBody, signEnvelope } from "../../src/protocol/webhook-signature.ts";
+import { type HubWorld, openHubWorld } from "./hub.ts";
+
+export const SECRET = "0123456789abcdef-start";
+export const SIGNAL_SECRET = "0123456789abcdef-signal";
+
+/** Two stages: one with plain evidence, one that two of three peers must prove; a failed review leads back. */
+export const DEFINITION = {
+  id: "release",
+  project: "shop",
+  target: "lead",
+  secret: SECRET,
+  signalSecret: SIGNAL_SECRET,
+  promptTemplate: "Release {{ issue.key }} {{ issue }}",
+  maxTransitions: 3,
+  stages: [
+    { id: "build", label: "Build", instructions: "Build it", requiredEvidence: ["Test  Log"], maxAttempts: 2, area: "gates" },
+    {
+      id: "review",
+      instructions: "Have it reviewed",
+      requiredEvidence: ["review"],
+      on: { rework: "build" },
+      evidencePolicies: { review: { kind: "peer-reply", minProducers: 2, eligibleAgents: ["ann", "bob", "cid"], degradation: { minProducers: 1 } } },
+    },
+  ],
+};
+
+export type Agent = { id: string; name: string; headers: Record<string, string> };
+export interface WorkflowWorld extends HubWorld {
+  agents: Record<"lead" | "ann" | "bob" | "cid" | "eve", Agent>;
+  /** A signed start. `form` body = the providers' signature. */
+  start(
+    payload: unknown,
+    options?: { deliveryId?: string; form?: "envelope" | "body"; definitionId?: string; headers?: Record<string, string> },
+  ): ReturnType<HubWorld["call"]>;
+  signal(
+    runId: string,
+    key: string,
+    payload: unknown,
+    options?: { deliveryId?: string; secret?: string; definitionId?: string },
+  ): ReturnType<HubWorld["call"]>;
+  as(name: keyof WorkflowWorld["agents"], method: string, path: string, body?: unknown): ReturnType<HubWorld["call"]>;
+}
+
+let deliveries = 0;
+
+/** @param change replaces members of DEFINITION */
+export async function openWorkflowWorld(change: object = {}, settings: Parameters<typeof openHubWorld>[0] = {}): Promise<WorkflowWorld> {
+  const world = await openHubWorld(settings);
+  const { definitions, problems } = parseDefinitions(
+    JSON.stringify([
+      { ...DEFINITION, ...change },
+      { ...DEFINITION, id: "other", source: "github" },
+    ]),
+    {},
+  );
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  world.hub.definitions = definitions;
+  const agents = {} as WorkflowWorld["agents"];
+  for (const name of ["lead", "ann", "bob", "cid", "eve"] as const) {
+    const { body } = await world.call("POST", "/v1/agents/register", {
+      body: { name, purpose: "test", project: name === "eve" ? "elsewhere" : "shop" },
+    });
+    agents[name] = { id: body.agent.id, name, headers: { "x-kxm-agent-id": body.agent.id, "x-kxm-agent-key": body.agentKey } };
+  }
+  const post = (path: string, body: Uint8Array, headers: Record<string, string>) => world.call("POST", path, { body, headers });
+  const bytes = (payload: unknown) => new TextEncoder().encode(typeof payload === "string" ? payload : JSON.stringify(payload));
+  return Object.assign(world, {
+    agents,
+    start: (
+      payload: unknown,
+      { deliveryId = `d-${++deliveries}`, form = "envelope", definitionId = "release", headers = {} }: Parameters<WorkflowWorld["start"]>[1] = {},
+    ) => {
+      const body = bytes(payload);
+      const timestamp = String(Math.floor(world.clock.now / 1000));
+      const envelope = { kind: "start" as const, timestamp, deliveryId, definitionId, runId: "", signalKey: "" };
+      const signed =
+        form === "body"
+          ? { "x-hub-signature-256": signBody(SECRET, body), "x-github-delivery": deliveryId }
+          : { "x-kxm-signature": signEnvelope(SECRET, envelope, body), "x-kxm-timestamp": timestamp, "x-kxm-delivery-id": deliveryId };
+      return post(`/v1/webhooks/${definitionId}`, body, { ...(signed as unknown as Record<string, string>), ...headers });
+    },
+    signal: (
+      runId: string,
+      signalKey: string,
+      payload: unknown,
+      { deliveryId = `s-${++deliveries}`, secret = SIGNAL_SECRET, definitionId = "release" }: Parameters<WorkflowWorld["signal"]>[3] = {},
+    ) => {
+      const body = bytes(payload);
+      const timestamp = String(Math.floor(world.clock.now / 1000));
+      const signature = signEnvelope(secret, { kind: "signal", timestamp, deliveryId, definitionId, runId, signalKey }, body);
+      return post(`/v1/webhooks/${definitionId}/runs/${runId}/signals/${signalKey}`, body, {
+        "x-kxm-signature": signature,
+        "x-kxm-timestamp": timestamp,
+        "x-kxm-delivery-id": deliveryId,
+      });
+    },
+    as: (name: keyof WorkflowWorld["agents"], method: string, path: string, body?: unknown) =>
+      world.call(method, path, { body, headers: agents[name].headers }),
+  });
+}
