@@ -46,9 +46,10 @@ export class HubTimeout extends Error {
   override readonly name = "HubTimeout";
 }
 
-/** One request. `body` is sent as JSON; a POST without one sends `{}`. */
+/** One request. `body` is sent as JSON; a POST without one sends `{}`. `json` is a body that is JSON text already. */
 export interface Exchange {
   body?: unknown;
+  json?: string;
   headers?: Record<string, string>;
   query?: Record<string, string | number | boolean | undefined>;
   /** Ends the wait. Milliseconds; none = as long as the hub takes. */
@@ -77,7 +78,7 @@ export async function ask<T = any>(to: Connection, method: "GET" | "POST" | "DEL
 
 /** The same without reading the body: for streams and downloads. The caller reads or cancels it. */
 export async function open(to: Connection, method: "GET" | "POST" | "DELETE", path: string, exchange: Exchange = {}): Promise<Response> {
-  const { body, headers = {}, query = {}, timeoutMs, signal } = exchange;
+  const { body, json = JSON.stringify(body ?? {}), headers = {}, query = {}, timeoutMs, signal } = exchange;
   const url = new URL(path, to.url);
   for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
   const signals = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)].filter((one) => one !== undefined);
@@ -88,7 +89,7 @@ export async function open(to: Connection, method: "GET" | "POST" | "DELETE", pa
       ...(to.token !== undefined && { authorization: `Bearer ${to.token}` }),
       ...headers,
     },
-    ...(method === "POST" && { body: JSON.stringify(body ?? {}) }),
+    ...(method === "POST" && { body: json }),
     ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
     redirect: "error", // a hub never redirects an API call; a token must not follow one elsewhere
   });

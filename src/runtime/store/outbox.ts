@@ -33,6 +33,10 @@ export function outboxTable(context: StoreContext) {
     "update outbox set acked_at = null where run_id = $runId and sequence > $after and acked_at is not null and acked_at < $before",
   );
   const requeueAcked = write(context, "update outbox set acked_at = null where acked_at is not null and acked_at < $before");
+  const ackedBefore = one<{ n: number }>(
+    context,
+    "select 1 as n from outbox where run_id = $runId and sequence = $sequence and acked_at is not null and acked_at < $before",
+  );
   const countPending = one<{ n: number }>(context, `select count(*) as n from outbox indexed by outbox_pending where ${PENDING}`);
   const refusedByCode = all<{ code: string; n: number }>(
     context,
@@ -44,6 +48,8 @@ export function outboxTable(context: StoreContext) {
     read: {
       /** Pending rows in outbox order with a higher seq than `after`. */
       pending: (after: number, limit: number): OutboxRow[] => pending({ after, limit }),
+      /** Whether the hub acknowledged this event before a moment. */
+      ackedBefore: (runId: string, sequence: number, before: number): boolean => ackedBefore({ runId, sequence, before }) !== undefined,
       /** How many rows are in which state. Rows are never deleted and seq has no gaps but those of undone calls, which `sqlite_sequence` undoes too. */
       counts: (): OutboxCounts => {
         const refused = Object.fromEntries(refusedByCode().map(({ code, n }) => [code, n]));

@@ -1,0 +1,219 @@
+// The supervisor: the one owner of this user's runs on this machine. It holds the registry's record by a generation, keeps every store open, serves the
+// local API, syncs, and stops itself at once when somebody else took over.
+import { homedir } from "node:os";
+import { proofOf } from "../client/local-runtime.ts";
+import { type StatePaths, stateRoot } from "../client/state-paths.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
+import type { RuntimeCommand } from "../protocol/sync.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { applyCommand } from "./command-effects.ts";
+import type { Engine, EngineParts, MakeEngine, Project } from "./contract.ts";
+import { type NewId, newId } from "./ids.ts";
+import { serveLocalApi } from "./local-api.ts";
+import { supervisorRoutes } from "./local-routes.ts";
+import { type Log, openLog } from "./log.ts";
+import { prepareStateRoot, readPrivate, writePrivate } from "./paths.ts";
+import { startOf } from "./process-identity.ts";
+import { openProjects, type Projects } from "./projects.ts";
+import { type KnownSecrets, knownSecrets } from "./redact/known-secrets.ts";
+import { createRedactor, type Redactor } from "./redact/redactor.ts";
+import { HEARTBEAT_MS, openRegistry, type Registry, SUPERVISOR_STALE_MS } from "./registry.ts";
+import { type BindingSource, bindingSource } from "./sync/binding.ts";
+import { createSync, type Sync, syncInterval } from "./sync/loop.ts";
+
+/** A clean stop takes at most this long. */
+const STOP_MS = 5_000;
+
+export type SupervisorOptions = {
+  env: Record<string, string | undefined>;
+  version: string;
+  makeEngine: MakeEngine;
+  /** State root; by default that of the environment. */
+  root?: string;
+  clock?: Clock;
+  newId?: NewId;
+  random?: () => number;
+  staleMs?: number;
+  heartbeatMs?: number;
+};
+/** Why a supervisor ended. */
+export type Ended = { reason: "asked" | "superseded"; error?: RuntimeRefusal };
+export type Supervisor = {
+  runtimeId: string;
+  generation: number;
+  port: number;
+  token: string;
+  paths: StatePaths;
+  projects: Projects;
+  sync: Sync;
+  /** Resolves when it has ended, by `stop`, by the local API, or because another one took over. */
+  ended: Promise<Ended>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts the supervisor of a state root and returns when it serves.
+ * @throws RuntimeRefusal runtime_supervisor_conflict, state_root_unsafe, store_unavailable (the registry), state_file_invalid
+ */
+export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
+  const { env, version, clock = systemClock, heartbeatMs = HEARTBEAT_MS, staleMs = SUPERVISOR_STALE_MS } = options;
+  const paths = prepareStateRoot(options.root ?? stateRoot(env));
+  const known = knownSecrets();
+  known.addEnvironment(env); // before anything can be written
+  const token = supervisorToken(paths);
+  known.add(token, "runtime-token");
+  const redactor = createRedactor(known, { folders: [homedir(), paths.root] });
+  const registry = openRegistry(paths.registry, { clock, staleMs });
+  let generation: number;
+  try {
+    generation = await take(registry, { heartbeatMs, tokenHash: sha256(token), version });
+  } catch (error) {
+    registry.close();
+    throw error;
+  }
+  const { log, close: closeLog } = openLog(paths.log, { clock, redactor });
+  const held = { options, paths, known, redactor, registry, generation, token, log, clock };
+  return await serve(held, closeLog).catch((error) => {
+    log("start_failed", { level: "error", reason: String(error?.message ?? error) });
+    registry.release(generation);
+    registry.close();
+    throw error;
+  });
+}
+
+type Held = {
+  options: SupervisorOptions;
+  paths: StatePaths;
+  known: KnownSecrets;
+  redactor: Redactor;
+  registry: Registry;
+  generation: number;
+  token: string;
+  log: Log;
+  clock: Clock;
+};
+
+/** Takes the record. A supervisor that is there but silent is watched for two heartbeats first: it may only have been asleep. */
+async function take(
+  registry: Registry,
+  { heartbeatMs, tokenHash, version }: { heartbeatMs: number; tokenHash: string; version: string },
+): Promise<number> {
+  const candidate = { pid: process.pid, pidStarted: startOf(process.pid), tokenHash, version };
+  if (registry.liveness() !== "silent") return registry.acquire(candidate);
+  const { generation, heartbeatAt } = registry.supervisor();
+  await Bun.sleep(2 * heartbeatMs);
+  return registry.acquire(candidate, { generation, heartbeatAt });
+}
+
+async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
+  const { options, paths, registry, generation, token, log } = held;
+  const ending = Promise.withResolvers<Ended>();
+  const binding = bindingSource(paths, options.env, held.known);
+  const engine: Engine = options.makeEngine(engineParts(held, binding, () => engine));
+  const { projects, sync } = wire(held, binding, engine);
+  let stopping: Promise<void> | undefined;
+  const stop = (end: Ended): Promise<void> => {
+    stopping ??= (async () => {
+      clearInterval(heartbeat);
+      await sync.stop();
+      if (end.reason === "superseded") projects.closeAll(); // the runs' processes are the new owner's
+      await engine.stop(end.reason === "asked" ? STOP_MS : 0);
+      projects.closeAll();
+      await api.stop();
+      registry.release(generation);
+      log("runtime_stopped", { generation, state: end.reason, ...(end.error && { reason: end.error.message }) });
+      registry.close();
+      closeLog();
+      ending.resolve(end);
+    })();
+    return stopping;
+  };
+  const asked = () => stop({ reason: "asked" });
+  const routes = supervisorRoutes({
+    registry,
+    projects,
+    sync,
+    binding,
+    engine,
+    version: options.version,
+    stop: asked,
+    generation,
+    apply: applier(engine),
+  });
+  const api = serveLocalApi({ routes: [...routes, ...engine.routes], token, log, proof: (nonce) => proofOf(token, nonce) });
+  registry.listening(generation, api.port);
+  projects.refresh();
+  const heartbeat = setInterval(
+    () => beat(registry, generation, (error) => void stop({ reason: "superseded", error }), log),
+    options.heartbeatMs ?? HEARTBEAT_MS,
+  );
+  log("runtime_started", { generation, port: api.port, version: options.version });
+  sync.start();
+  return { runtimeId: registry.runtimeId, generation, port: api.port, token, paths, projects, sync, ended: ending.promise, stop: asked };
+}
+
+function beat(registry: Registry, generation: number, lost: (error: RuntimeRefusal) => void, log: Log) {
+  try {
+    registry.beat(generation);
+  } catch (error) {
+    if (error instanceof RuntimeRefusal && error.code === "runtime_superseded") return lost(error);
+    log("heartbeat_failed", { level: "warn", reason: String((error as Error).message) }); // a full disk: the process is still the owner
+  }
+}
+
+function engineParts(held: Held, binding: BindingSource, engine: () => Engine): EngineParts {
+  const { options, registry, clock, redactor, log } = held;
+  return {
+    runtimeId: registry.runtimeId,
+    version: options.version,
+    clock,
+    newId: options.newId ?? newId,
+    redactor,
+    log,
+    hub: () => binding.read(),
+    apply: (project, command) => applyCommand(engine().effects, project, command),
+  };
+}
+
+const applier = (engine: Engine) => (project: Project, command: Parameters<EngineParts["apply"]>[1]) =>
+  applyCommand(engine.effects, project, command);
+
+function wire(held: Held, binding: BindingSource, engine: Engine): { projects: Projects; sync: Sync } {
+  const { options, paths, registry, generation, redactor, log, clock } = held;
+  const startedAt = new Date(clock.now()).toISOString();
+  const common = { clock, random: options.random, log };
+  const projects = openProjects({
+    ...common,
+    registry,
+    generation,
+    newId: options.newId ?? newId,
+    redactor,
+    paths: paths.project,
+    onOpen: (project) => {
+      project.store.onAppend(() => sync.wake());
+      engine.opened(project);
+    },
+    onClose: (project) => engine.closed(project),
+  });
+  const commands = {
+    registry,
+    target: ({ projectId, runId }: RuntimeCommand) => projects.find({ projectId, runId }),
+    apply: (project: Project, { id, kind, runId, payload, actor }: RuntimeCommand, hub: { name: string; seq: number }) =>
+      applyCommand(engine.effects, project, { commandId: id, kind, runId, payload, actor, source: "hub" }, hub),
+    leaving: (text: string) => redactor.leaving(text).text,
+  };
+  const intervalMs = syncInterval(options.env["KXM_RUNTIME_SYNC_INTERVAL_MS"]);
+  const report = () => ({ startedAt, ...engine.report() });
+  const sync = createSync({ ...common, runtimeId: registry.runtimeId, version: options.version, projects, binding, intervalMs, commands, report });
+  return { projects, sync };
+}
+
+/** The token of this state root: made once, so that a Runtime that lost a race cannot change it under the one that won. */
+function supervisorToken(paths: StatePaths): string {
+  const kept = readPrivate(paths.token)?.trim();
+  if (kept && /^kxr_[A-Za-z0-9_-]{43}$/.test(kept)) return kept;
+  const made = `kxr_${crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })}`;
+  writePrivate(paths.token, `${made}\n`);
+  return readPrivate(paths.token)!.trim(); // of two that made one at the same time, the last stays for both
+}
