@@ -1,5 +1,5 @@
 // What the store knows about itself: its generation, how often it was restored, and from where fences go on. Written when a store is opened or restored.
-import { eq, isNotNull, isNull, sql } from "drizzle-orm";
+import { eq, isNull, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 import type { Tx } from "./tx.ts";
@@ -46,8 +46,8 @@ export function metaStore({ tables: { meta, sessions, signinLinks, leases, lease
   const freeLeases = run(
     db
       .update(leases)
-      .set({ holderId: null, freedAt: slot("at") })
-      .where(isNotNull(leases.holderId)),
+      .set({ freedAt: slot("at") })
+      .where(isNull(leases.freedAt)),
   );
   const number = async (key: string) => Number((await find({ key }))?.value ?? 0);
   return {
