@@ -1,5 +1,5 @@
 // Agents: one row per name and project, found by id (every request) or by folded name (targets).
-import { and, asc, eq, lt, sql } from "drizzle-orm";
+import { and, asc, eq, lt, lte, sql } from "drizzle-orm";
 import { chunksOf, idSlots, inChunk, timeOfChunk, timeSlots } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
 import type { AgentRow } from "./schema.ts";
@@ -76,7 +76,7 @@ function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
     db
       .select({ id: agents.id, project: agents.project, lastSeenAt: agents.lastSeenAt })
       .from(agents)
-      .where(and(lt(agents.lastSeenAt, slot("before")), online))
+      .where(and(lte(agents.lastSeenAt, slot("until")), online))
       .orderBy(asc(agents.lastSeenAt))
       .limit(slot("limit")),
   );
@@ -93,8 +93,8 @@ function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
     /** Every agent ever registered, by name. */
     ofProject: (project: string) => ofProject({ project }),
     onlineOf: (project: string) => onlineOf({ project }),
-    /** Online in the table and last seen before a time, longest silent first. */
-    silent: (before: number, limit: number) => silent({ before, limit }),
+    /** Online in the table and last seen at a time or before it, longest silent first. */
+    silent: (until: number, limit: number) => silent({ until, limit }),
     /** Moves last-seen times forward, never back. */
     seen: async (times: readonly { id: string; at: number }[]) => {
       for (const chunk of chunksOf(times)) {

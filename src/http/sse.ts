@@ -89,6 +89,7 @@ class ClientStream implements SseSink {
   start(controller: ReadableStreamDefaultController<Uint8Array>, produce: (sink: SseSink) => Promise<void>) {
     this.#controller = controller;
     if (this.stopping.aborted) return this.#stop();
+    if (this.left.aborted) return this.end();
     this.left.addEventListener("abort", this.end, { once: true });
     this.stopping.addEventListener("abort", this.#stop, { once: true });
     this.#heartbeat = setInterval(this.#beat, SSE_HEARTBEAT_MS);

@@ -33,7 +33,9 @@ export class Subscriber {
   ) {
     const { promise, resolve } = Promise.withResolvers<void>();
     [this.ended, this.end] = [promise, resolve];
-    sink.signal.addEventListener("abort", this.end, { once: true });
+    if (sink.signal.aborted)
+      this.end(); // the client left while the stream caught up
+    else sink.signal.addEventListener("abort", this.end, { once: true });
   }
   /** A live frame: sent, or kept until `goLive`. */
   take(built: Built) {

@@ -25,6 +25,9 @@ export function headersOf(as: Sender): Record<string, string> {
   return as ? { "x-kxm-agent-id": as.id, "x-kxm-agent-key": as.key ?? as.id } : {};
 }
 
+/** What a registered agent keeps. */
+export type Registered = { id: string; key: string; name: string };
+
 /** One hub process over the store. */
 export interface HubSeat {
   hub: Hub;
@@ -40,6 +43,8 @@ export interface Fleet extends HubSeat, AsyncDisposable {
   clock: { now: number };
   /** A registered agent; its key is its id. */
   agent(name: string, project?: string): Promise<AgentRow>;
+  /** An agent registered through the API, with its key. */
+  register(name: string, more?: Record<string, unknown>): Promise<Registered>;
   /** A token made by an admin. */
   token(scope: "project" | "operator" | "viewer", project?: string | null): Promise<string>;
   /** Another hub on the same store: a process of its own on PostgreSQL, a second seat over the one engine on SQLite. */
@@ -91,6 +96,11 @@ export async function openFleet(open: OpenWorld, settings: Partial<HubSettings> 
       const row = agentRow(newId("agt"), project, name);
       await world.engine.write(project, (tx) => tx.agents.insert(row));
       return row;
+    },
+    async register(name, more = {}) {
+      const { status, body } = await first.call(undefined, "POST", "/v1/agents/register", { name, project: "p", ...more });
+      if (status >= 300) throw new Error(`${name} was not registered: ${body.code}`);
+      return { id: body.agent.id, key: body.agentKey, name };
     },
     async token(scope, project = null) {
       const secret = `${scope}-${newId("tok")}`;
