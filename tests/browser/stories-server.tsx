@@ -1,7 +1,7 @@
 // Serves the story page with the real policy, in process, plus a small live page whose signals a test sends by hand.
 
 import { serveAsset } from "../../src/views/assets/assets.ts";
-import { type Child, type Html, wholePage } from "../../src/views/jsx/jsx-runtime.ts";
+import { type Child, Fragment, type Html, wholePage } from "../../src/views/jsx/jsx-runtime.ts";
 import { StoriesPage } from "../../src/views/stories.tsx";
 import { Layout, themeOf } from "../../src/views/ui/layout.tsx";
 
@@ -15,6 +15,12 @@ export type StoriesServer = {
   url: string;
   /** What the live page shows; a test changes it and sends a signal. */
   fragments: Map<string, () => Child>;
+  /** Fragments that are fetched only, not shown with the page. */
+  hidden: Set<string>;
+  /** The hub's clock, as beats tell it. */
+  now: number;
+  /** What a POST does and answers. */
+  acts: Map<string, (request: Request) => Promise<Child>>;
   /** Requests for fragments, in order. */
   fetched: string[];
   /** Addresses at which streams were opened. */
@@ -40,14 +46,17 @@ const html = (page: Html, status = 200): Response =>
   });
 
 const fragment = (children: Child, status: number): Response =>
-  new Response((<>{children}</>).value, { status, headers: { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" } });
+  new Response(Fragment({ children }).value, { status, headers: { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" } });
 
 /** Starts it on a free port of the loopback address. */
 export function serveStories(): StoriesServer {
   const streams = new Set<ReadableStreamDefaultController<string>>();
   const state: StoriesServer = {
     url: "",
+    now: NOW,
     fragments: new Map(),
+    acts: new Map(),
+    hidden: new Set(),
     fetched: [],
     streams: [],
     refuse: false,
@@ -70,7 +79,7 @@ export function serveStories(): StoriesServer {
       start: (controller) => {
         mine = controller;
         streams.add(controller);
-        controller.enqueue(`event: beat\ndata: {"now": ${NOW}}\n\n`);
+        controller.enqueue(`event: beat\ndata: {"now": ${state.now}}\n\n`);
         request.signal.addEventListener("abort", () => streams.delete(controller));
       },
       cancel: () => {
@@ -83,7 +92,7 @@ export function serveStories(): StoriesServer {
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 60,
-    fetch: (request) => {
+    fetch: async (request) => {
       const url = new URL(request.url);
       const theme = themeOf(/kxm_theme=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1]);
       const found = serveAsset(url.pathname, request.headers.get("accept-encoding") ?? "", request.headers.get("if-none-match"));
@@ -93,7 +102,13 @@ export function serveStories(): StoriesServer {
         return state.refuse ? new Response("no", { status: 503 }) : stream(request);
       }
       if (url.pathname === "/stories") return html(<StoriesPage now={NOW} theme={theme} only={url.searchParams.get("only") ?? undefined} />);
-      if (url.pathname === "/live") return html(<LivePage state={state} theme={theme} />);
+      if (url.pathname === "/live") return html(<LivePage state={state} theme={theme} events="/ui/events?project=atlas&after=g1.7" />);
+      if (url.pathname === "/still") return html(<LivePage state={state} theme={theme} />);
+      const act = state.acts.get(url.pathname);
+      if (act && request.method === "POST") {
+        const answer = await act(request);
+        return fragment(answer, state.status);
+      }
       const make = state.fragments.get(url.pathname);
       if (!make) return new Response("nothing here", { status: 404 });
       state.fetched.push(url.pathname);
@@ -104,12 +119,12 @@ export function serveStories(): StoriesServer {
   return state;
 }
 
-const LivePage = ({ state, theme }: { state: StoriesServer; theme: "auto" | "light" | "dark" }): Html => (
+const LivePage = ({ state, theme, events }: { state: StoriesServer; theme: "auto" | "light" | "dark"; events?: string }): Html => (
   <Layout
     title="Live"
     projects={[]}
     counts={{}}
-    events="/ui/events?project=atlas&after=g1.7"
+    events={events}
     csrf="token-of-this-session"
     session={{ role: "operator", signOut: "/session/end" }}
     theme={theme}
@@ -117,6 +132,6 @@ const LivePage = ({ state, theme }: { state: StoriesServer; theme: "auto" | "lig
     version="0.1.0"
   >
     <h1>Live</h1>
-    {[...state.fragments.values()].map((make) => make())}
+    {[...state.fragments].filter(([path]) => !state.hidden.has(path)).map(([, make]) => make())}
   </Layout>
 );

@@ -132,7 +132,7 @@ const live: Story = {
             ["wait", ""],
             ["on", "0.3 s behind"],
             ["retry", "try 3, in 4 s"],
-            ["paused", "14 changes wait"],
+            ["paused", "14 waiting"],
             ["off", "since 14:01"],
           ] as const
         ).map(([state, detail]) => (

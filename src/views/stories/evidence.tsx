@@ -2,14 +2,17 @@
 import { Delivery, DeliveryDots } from "../ui/delivery.tsx";
 import { CodeDiff, PayloadDiff } from "../ui/diff.tsx";
 import { EventList } from "../ui/feed.tsx";
+import { Skeleton } from "../ui/feedback.tsx";
 import { StepGraph } from "../ui/graph.tsx";
 import { diffLines } from "../ui/line-diff.ts";
 import { ConditionMatrix, Quorum } from "../ui/matrix.tsx";
 import { Row } from "../ui/page.tsx";
+import { Who } from "../ui/reference.tsx";
 import { Badge } from "../ui/status.tsx";
+import { Post, Thread } from "../ui/thread.tsx";
 import { Ago, Clock, Lasting, NoTime } from "../ui/time.tsx";
 import { RunTimeline } from "../ui/timeline.tsx";
-import { Line } from "../ui/untrusted.tsx";
+import { Line, Untrusted } from "../ui/untrusted.tsx";
 import { HOSTILE, LONG_NAME, type Story, seconds, Variant } from "./story.tsx";
 
 const STORED = `{
@@ -42,7 +45,7 @@ const REFUSED = STORED.replace("10.004Z", "10.881Z")
 const delivery: Story = {
   id: "delivery",
   title: "Delivery",
-  shows: ".delivery .minidelivery",
+  shows: ".delivery .minidelivery .thread .post",
   wide: true,
   render: (now) => (
     <>
@@ -74,6 +77,14 @@ const delivery: Story = {
         <DeliveryDots dots={["ok", "ok", "ok", "ok", "ok"]} label="replied" />
         <DeliveryDots dots={["ok", "ok", "ok", "bad", ""]} label="dead letter" />
       </Row>
+      <Thread>
+        <Post id="post-1" who={<Who name="planner" harness="claude" />} to="to implementer · 212" when={<Ago at={now - seconds(5031)} now={now} />}>
+          <Untrusted by="planner" note="message body" text={"Refunds must post two entries. Start from ledger/settle.ts.\nKeep the public API."} />
+        </Post>
+        <Post who={<Who name="reviewer" harness="claude" />} to="is answering" when={<NoTime>turn of 41 s</NoTime>}>
+          <Skeleton label="Waiting for the reply" lines={2} />
+        </Post>
+      </Thread>
     </>
   ),
 };

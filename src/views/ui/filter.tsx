@@ -77,7 +77,7 @@ export type Suggestion = { inserts: string; shows: Child; note?: Child; count?: 
 export const Suggestions = ({ of }: { of: readonly Suggestion[] }) => (
   <>
     {of.map(({ inserts, shows, note, count }, i) => (
-      <div role="option" class="suggest__option" id={`completion-${i}`} tabindex="-1" aria-selected={i === 0} data-insert={inserts}>
+      <div role="option" class="suggest__option" id={`completion-${i}`} tabindex="-1" aria-selected={false} data-insert={inserts}>
         <code>{shows}</code>
         {note && <span class="quiet">{note}</span>}
         {count !== undefined && <Count of={count} />}

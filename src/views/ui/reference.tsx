@@ -1,7 +1,7 @@
 // How KXM names things: ids, chips, links and the people and programs who act.
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
-import { Name } from "./untrusted.tsx";
+import { Name, visible } from "./untrusted.tsx";
 
 const ID_SHOWN_WHOLE = 17;
 const NAME_SHOWN_WHOLE = 28;
@@ -65,15 +65,15 @@ const GLYPHS: Record<string, string> = {
 /** Who acts: the two letters of its program and its name (agent text, so marked and isolated). `harness` may be a word we do not know. */
 export const Who = ({ name, harness, href }: { name: string; harness?: string; href?: string }) => (
   <span class="who">
-    <span class="glyph" title={harness} aria-hidden="true">
+    <span class="glyph" title={harness && visible(harness)} aria-hidden="true">
       {(harness && Object.hasOwn(GLYPHS, harness) && GLYPHS[harness]) || "··"}
     </span>
     {href ? (
-      <a class="ref" href={href} title={name.length > NAME_SHOWN_WHOLE ? name : undefined}>
+      <a class="ref" href={href} title={name.length > NAME_SHOWN_WHOLE ? visible(name) : undefined}>
         <Name text={name} />
       </a>
     ) : (
-      <span title={name.length > NAME_SHOWN_WHOLE ? name : undefined}>
+      <span title={name.length > NAME_SHOWN_WHOLE ? visible(name) : undefined}>
         <Name text={name} />
       </span>
     )}

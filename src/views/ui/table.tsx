@@ -106,9 +106,9 @@ export const Table = <Row,>({ caption, columns, rows, id, pick, rowClass }: Tabl
   </div>
 );
 
-/** The box that picks one row or item for the BulkBar with the id `bulk`. */
+/** The box that picks one row or item for the BulkBar with the id `bulk`, which sends it as `pick`. (Not as `id`: a field of that name hides the id of its form.) */
 export const Pick = ({ bulk, value, label, picked }: { bulk: string; value: string; label: string; picked?: boolean }) => (
-  <input type="checkbox" name="id" value={value} form={bulk} checked={picked} data-pick aria-label={`Select ${label}`} />
+  <input type="checkbox" name="pick" value={value} form={bulk} checked={picked} data-pick aria-label={`Select ${label}`} />
 );
 
 /** Where the reader is in a list, and the two ways on. Without an address a way is closed. */

@@ -5,6 +5,7 @@ import { Icon } from "./icon.tsx";
 /** Characters of one text that are shown at most; the rest is counted, not sent. */
 const SHOWN_CHARACTERS_MAX = 16_000;
 const LINE_CHARACTERS_MAX = 200;
+const TITLE_CHARACTERS_MAX = 1_000;
 /** Tokens drawn in one text; a text made of hidden characters must not become a page of markup. */
 const TOKENS_MAX = 500;
 
@@ -116,14 +117,21 @@ export const Name = ({ text }: { text: string }) => <bdi>{lookalikes(shorten(tex
 /** One line of agent text inside a table or a list, at most `max` characters (200). Newlines become spaces. */
 export const Line = ({ text, max = LINE_CHARACTERS_MAX }: { text: string; max?: number }) => {
   const line = text.replace(/[\n\t ]+/g, " ").trim();
-  return <bdi title={line.length > max ? line.slice(0, 4 * max) : undefined}>{marked(shorten(line, max))}</bdi>;
+  return <bdi title={line.length > max ? visible(line) : undefined}>{marked(shorten(line, max))}</bdi>;
 };
 
-function shorten(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const cut = text.charCodeAt(max - 2);
-  return `${text.slice(0, cut >= 0xd800 && cut < 0xdc00 ? max - 2 : max - 1)}…`;
+/** The first `max` characters at most; a character of two halves is not cut apart. */
+function cut(text: string, max: number): string {
+  const last = text.charCodeAt(max - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? max - 1 : max);
 }
+const shorten = (text: string, max: number): string => (text.length > max ? `${cut(text, max - 1)}…` : text);
+
+/** Text for where no markup can stand (a title, a label): hidden characters become `[U+202E]`. At most 1,000 characters. */
+export const visible = (text: string): string =>
+  ANY_HIDDEN.test(text)
+    ? shorten(text, TITLE_CHARACTERS_MAX).replace(HIDDEN, (hidden) => `[${codeOf(hidden)}]`)
+    : shorten(text, TITLE_CHARACTERS_MAX);
 
 /** A long text scrolls inside its block, so a keyboard must be able to reach it. */
 const scrolls = (text: string): boolean => text.length > 1200 || (text.match(/\n/g)?.length ?? 0) > 15;
@@ -147,7 +155,7 @@ export const Untrusted = ({ by, text, note, right, max = SHOWN_CHARACTERS_MAX }:
   const rest = text.length - max;
   const notes = [note, hidden > 0 && `${hidden} hidden ${hidden === 1 ? "character" : "characters"} marked`].filter(Boolean).join(" · ");
   return (
-    <div class="untrusted" role="group" aria-label={`Text from ${by.slice(0, LINE_CHARACTERS_MAX)}, not verified`}>
+    <div class="untrusted" role="group" aria-label={`Text from ${visible(by)}, not verified`}>
       <div class="untrusted__label">
         <Icon name="quote" />
         <span>
@@ -157,7 +165,7 @@ export const Untrusted = ({ by, text, note, right, max = SHOWN_CHARACTERS_MAX }:
         {right && <span class="untrusted__right">{right}</span>}
       </div>
       <div class="untrusted__text" dir="auto" tabindex={scrolls(text) ? "0" : undefined} hx-ignore>
-        {marked(rest > 0 ? text.slice(0, max) : text)}
+        {marked(rest > 0 ? cut(text, max) : text)}
       </div>
       {rest > 0 && <p class="untrusted__rest">{rest.toLocaleString("en")} more characters are not shown</p>}
     </div>

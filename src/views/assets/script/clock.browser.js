@@ -2,6 +2,7 @@
 const root = document.documentElement;
 const find = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const listen = (name, act) => document.addEventListener(name, act);
 const say = (text) => {
   find("#announce").textContent = text;
 };

@@ -2,11 +2,10 @@
 const SILENT_MS = 25_000; // the hub beats at least every 10 s
 const HIDDEN_MS = 10_000; // a tab nobody sees gives its connection back: a browser has six per host
 const WORDS = { on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" };
-let source, lastId, heardAt, retryAt, lostAt, hiddenAt, oldest, behind, shown;
+let source, beats, lastId, heardAt, retryAt, lostAt, hiddenAt, oldest, behind, shown;
 let [tries, waiting, paused, stale] = [0, 0, false, false];
 
 const topicsHere = () => new Set(all("[data-live-topics]").flatMap((region) => region.dataset.liveTopics.split(" ")));
-const clockText = (at) => new Date(at).toISOString().slice(11, 16);
 
 function changed(topic, at) {
   if (paused) waiting++;
@@ -27,10 +26,7 @@ function connect() {
     mine.addEventListener(name, (event) => {
       heardAt = performance.now();
       if (event.lastEventId) lastId = event.lastEventId;
-      let data = {};
-      try {
-        data = JSON.parse(event.data);
-      } catch {} // a signal without data is still a signal
+      const data = JSON.parse(event.data || "{}");
       if (data.now) hubSays(data.now);
       act(data);
       showState();
@@ -39,7 +35,9 @@ function connect() {
   mine.listen = () => {
     for (const topic of topicsHere()) on(topic, ({ at }) => changed(topic, at));
   };
-  on("beat", () => {});
+  on("beat", () => {
+    beats = true;
+  });
   on("reset", () => changed("all"));
   mine.listen();
   mine.onopen = () => {
@@ -66,8 +64,8 @@ function showState() {
   const detail = {
     on: lag === undefined ? "" : lag < 10_000 ? `${(Math.max(0, lag) / 1000).toFixed(1)} s behind` : `${words(lag)} behind`,
     retry: retryAt ? `try ${tries}, in ${Math.max(0, Math.ceil((retryAt - performance.now()) / 1000))} s` : "some parts are older",
-    paused: waiting > 0 ? `${waiting} ${waiting === 1 ? "change waits" : "changes wait"}` : "",
-    off: lostAt ? `since ${clockText(lostAt)}` : "",
+    paused: waiting > 0 ? `${waiting} waiting` : "",
+    off: lostAt ? `since ${new Date(lostAt).toISOString().slice(11, 16)}` : "",
   }[state];
   for (const button of all("[data-live]")) {
     button.className = state === "on" ? "live" : `live live--${state}`;
@@ -93,7 +91,7 @@ function pause() {
 function watch() {
   const now = performance.now();
   if (hiddenAt && now - hiddenAt > HIDDEN_MS) close();
-  else if (source && now - heardAt > SILENT_MS) lost();
+  else if (source && beats && now - heardAt > SILENT_MS) lost();
   else if (!hiddenAt && retryAt && now >= retryAt) connect();
 }
 function seen() {
@@ -105,26 +103,22 @@ function seen() {
 }
 
 // What the reader has done to the page is not undone by an update: opened details and dialogs, the current row, an open completion list.
-const kept = {
-  open: "details, dialog",
-  "aria-current": "[data-row]",
-  "aria-expanded": "[role=combobox]",
-  "aria-activedescendant": "[role=combobox]",
-};
 htmx.registerExtension("kxm", {
-  htmx_before_morph_attr: (element, { attrName }) => !(kept[attrName] && element.matches(kept[attrName])),
+  htmx_before_morph_attr: (element, { attrName }) =>
+    !(attrName === "open" ? element.matches("details, dialog") : attrName.startsWith("aria-") && element.matches("[data-row], [role=combobox]")),
 });
 const regionOf = (event) => event.detail.ctx?.sourceElement?.dataset?.liveTopics;
-document.addEventListener("htmx:after:swap", (event) => {
+listen("htmx:after:swap", (event) => {
   tick();
+  count();
   source?.listen();
-  if (!regionOf(event)) return;
+  if (!regionOf(event) || event.detail.ctx.response.status >= 400) return;
   if (oldest) [behind, oldest] = [hubNow() - oldest, undefined];
   stale = false;
   showState();
 });
 for (const failure of ["htmx:response:error", "htmx:error"])
-  document.addEventListener(failure, (event) => {
+  listen(failure, (event) => {
     if (!regionOf(event)) return;
     if (!stale) setTimeout(() => changed("all"), 5000);
     stale = true;
@@ -138,7 +132,7 @@ setInterval(() => {
 }, 1000);
 tick();
 if (root.dataset.events) {
-  document.addEventListener("visibilitychange", seen);
+  listen("visibilitychange", seen);
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => event.persisted && seen());
   connect();

@@ -1,6 +1,6 @@
 // What a hand does on a page: theme, copying, dialogs, picking rows, lists of options, keys.
 const THEMES = ["auto", "light", "dark"];
-let goingAt = 0;
+let goingAt = -Infinity;
 
 const clicks = {
   "[data-open]": (button, event) => {
@@ -34,7 +34,7 @@ const clicks = {
     }, 1600);
   },
 };
-document.addEventListener("click", (event) => {
+listen("click", (event) => {
   for (const menu of all("details[data-menu][open]")) if (!menu.contains(event.target)) menu.open = false;
   for (const [selector, act] of Object.entries(clicks)) {
     const hit = event.target.closest(selector);
@@ -44,49 +44,53 @@ document.addEventListener("click", (event) => {
 
 // Picked rows: the bar shows itself by CSS, here it only counts.
 function count() {
-  for (const bar of all("[data-bulk]")) find("[data-count]", bar).textContent = `${all(`[data-pick][form="${bar.id}"]:checked`).length} selected`;
+  for (const bar of all("[data-bulk]"))
+    find("[data-count]", bar).textContent = `${all(`[data-pick][form="${bar.getAttribute("id")}"]:checked`).length} selected`;
 }
-document.addEventListener("change", ({ target }) => {
+listen("change", ({ target }) => {
   if (target.matches("[data-pick-all]")) for (const box of all("[data-pick]", target.closest("table"))) box.checked = target.checked;
   count();
 });
-document.addEventListener("htmx:after:swap", count);
-document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => ctx.response.status < 400 && ctx.sourceElement.closest("dialog")?.close());
+listen("htmx:after:request", ({ detail: { ctx } }) => ctx.response.status < 400 && ctx.sourceElement.closest("dialog")?.close());
 
 // A box with a list of options: the palette and the completions of a filter.
 const listOf = (box) => document.getElementById(box.getAttribute("aria-controls"));
 const optionsOf = (box) => all("[role=option]:not([hidden])", listOf(box));
-const chosenOf = (box) => optionsOf(box).find((option) => option.ariaSelected === "true");
 function choose(box, option) {
   for (const other of all("[role=option]", listOf(box))) other.ariaSelected = String(other === option);
-  box.setAttribute("aria-expanded", String(Boolean(option)));
-  if (option) box.setAttribute("aria-activedescendant", option.id);
-  else box.removeAttribute("aria-activedescendant");
+  box.ariaExpanded = String(optionsOf(box).length > 0);
+  box.setAttribute("aria-activedescendant", option?.id ?? "");
   option?.scrollIntoView({ block: "nearest" });
 }
 function insert(option) {
-  const box = find(`[aria-controls="${option.closest("[role=listbox]").id}"]`);
+  const box = find(`[aria-controls="${option.parentElement.id}"]`);
   box.value = box.value.replace(/\S*$/, option.dataset.insert);
   box.focus();
   box.dispatchEvent(new Event("input", { bubbles: true }));
 }
-document.addEventListener("input", ({ target: box }) => {
+listen("input", ({ target: box }) => {
   if (!box.matches("[role=combobox]") || !("filtered" in listOf(box).dataset)) return;
   for (const option of all("[role=option]", listOf(box))) option.hidden = !option.textContent.toLowerCase().includes(box.value.trim().toLowerCase());
   choose(box, optionsOf(box)[0]);
 });
-document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
-  if (ctx.sourceElement.matches("[role=combobox]")) choose(ctx.sourceElement, optionsOf(ctx.sourceElement)[0]);
+// A palette opens its first line on Enter; a filter searches for what is typed until a completion is chosen.
+listen("htmx:after:swap", ({ detail: { ctx } }) => {
+  const box = ctx.sourceElement;
+  if (box.matches("[role=combobox]")) choose(box, find("a[role=option]", listOf(box)));
 });
 function inBox(event) {
-  const box = event.target;
+  const { key, target: box } = event;
   const options = optionsOf(box);
-  const chosen = chosenOf(box);
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step && options.length > 0) choose(box, options.at((options.indexOf(chosen) + step) % options.length));
-  else if (event.key === "Escape" && options.length > 0 && !box.closest("dialog")) listOf(box).replaceChildren();
-  else if ((event.key === "Enter" || event.key === "Tab") && chosen && (chosen.href ? event.key === "Enter" : box.value.trim())) chosen.click();
-  else return;
+  const chosen = options.find((option) => option.ariaSelected === "true");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (options.length === 0) return;
+  if (step) choose(box, options.at(chosen ? (options.indexOf(chosen) + step) % options.length : Math.min(0, step)));
+  else if (key === "Enter" && chosen) chosen.click();
+  else if (key === "Tab" && !options[0].href && box.value.trim()) (chosen ?? options[0]).click();
+  else if (key === "Escape" && !options[0].href) {
+    listOf(box).replaceChildren();
+    choose(box);
+  } else return;
   event.preventDefault();
 }
 
@@ -109,16 +113,20 @@ function press(key) {
 }
 const keys = {
   "?": () => find("#keysheet")?.showModal(),
-  "/": () => (find("#main [data-find]") ?? find("[data-go=f]"))[find("#main [data-find]") ? "focus" : "click"](),
+  "/": () => {
+    const box = find("#main [data-find]");
+    if (box) box.focus();
+    else find("[data-go=f]").click();
+  },
   p: () => root.dataset.events && pause(),
   j: () => move(1),
   k: () => move(-1),
-  x: () => find("[data-pick]", currentRow() ?? document.createElement("i"))?.click(),
+  x: () => find("[data-row][aria-current=true] [data-pick]")?.click(),
   g: () => {
     goingAt = performance.now();
   },
 };
-document.addEventListener("keydown", (event) => {
+listen("keydown", (event) => {
   const { key, target } = event;
   const modified = event.ctrlKey || event.metaKey;
   if (modified && key.toLowerCase() === "k" && find("#palette")) {
@@ -126,15 +134,9 @@ document.addEventListener("keydown", (event) => {
     if (!find("dialog[open]")) find("#palette").showModal();
   } else if (modified && key === "Enter" && target.matches("textarea")) target.form?.requestSubmit();
   else if (target.matches("[role=combobox]")) inBox(event);
-  if (
-    modified ||
-    event.altKey ||
-    find("dialog[open]") ||
-    target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")
-  )
-    return;
+  if (modified || event.altKey || find("dialog[open]") || target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
   const going = performance.now() - goingAt < 1200;
-  goingAt = 0;
+  goingAt = -Infinity;
   const place = going && find(`[data-go="${CSS.escape(key)}"]`);
   if (place) place.click();
   else if (keys[key]) keys[key]();
