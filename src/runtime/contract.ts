@@ -18,6 +18,8 @@ export type Project = {
   readonly root: string;
   readonly store: EventStore;
   readonly prompts: PromptStore;
+  /** Its folder in the state root, where attempts and worktrees lie. */
+  readonly folder?: string;
 };
 
 /** Who asks for what: from the hub's operators or from the command line here, always through the same effects. */

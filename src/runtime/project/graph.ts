@@ -1,8 +1,8 @@
 // Graph rules of a workflow, all checked before a run exists. Each rule has its own code and reports every breach, not the first.
 
-import type { AgentFile, Gate } from "./schema.ts";
+import type { AgentFile, Gate } from "../../protocol/project-files.ts";
+import { type Step, TERMINAL, type WorkflowFile } from "../../protocol/workflow-file.ts";
 import { builtInOutcomes, misplacedFields, type Route, routesOf, takesOwnOutcomes } from "./steps.ts";
-import { type Step, TERMINAL, type WorkflowFile } from "./workflow-schema.ts";
 
 /** What other files define, for references. */
 export type Known = { agents: Map<string, AgentFile>; gates: Map<string, Gate>; repositories: Set<string> };

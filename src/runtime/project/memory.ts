@@ -1,7 +1,8 @@
 // Reviewed facts: Markdown with a restricted-YAML head between two lines of three dashes.
+
+import { MemoryFile } from "../../protocol/project-files.ts";
 import { checkFile } from "./check.ts";
 import type { Problem } from "./problems.ts";
-import { MemoryFile } from "./schema.ts";
 import { readYaml } from "./yaml.ts";
 
 /** One fact with its provenance. */

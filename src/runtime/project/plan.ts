@@ -1,9 +1,9 @@
 // A compiled plan: all that a run needs from the project's files, in one value with a hash. Compiled once and pinned; later edits change nothing in a run.
 import { canonical, sha256, taggedSha256 } from "../../protocol/canonical.ts";
+import type { AgentFile, Gate, HarnessId, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
+import type { EvidenceKind, Step, StepKind, WorkflowFile } from "../../protocol/workflow-file.ts";
 import type { Bundle } from "./bundle.ts";
-import type { AgentFile, Gate, HarnessId, PricesFile, ProjectFile } from "./schema.ts";
 import { type Route, routesOf } from "./steps.ts";
-import type { EvidenceKind, Step, StepKind, WorkflowFile } from "./workflow-schema.ts";
 
 /** Attempts of a step that does not say. */
 export const MAX_ATTEMPTS_DEFAULT = 3;

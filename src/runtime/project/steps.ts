@@ -1,7 +1,7 @@
 // What each kind of step takes, and what its outcomes are. Pure; the graph rules in graph.ts stand on this.
 
 import type { Static } from "@sinclair/typebox";
-import { type Edge, type Step, TERMINAL, type TerminalStatus } from "./workflow-schema.ts";
+import { type Edge, type Step, TERMINAL, type TerminalStatus } from "../../protocol/workflow-file.ts";
 
 const COMMON = ["id", "kind", "description", "instructions", "timeoutMs", "on"] as const;
 const FIELDS: Record<Step["kind"], { needs: readonly (keyof Step)[]; may: readonly (keyof Step)[] }> = {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import type { AgentFile, Gate } from "../../../src/protocol/project-files.ts";
+import type { Step, WorkflowFile } from "../../../src/protocol/workflow-file.ts";
 import { checkGraph } from "../../../src/runtime/project/graph.ts";
-import type { AgentFile, Gate } from "../../../src/runtime/project/schema.ts";
-import type { Step, WorkflowFile } from "../../../src/runtime/project/workflow-schema.ts";
 
 const agent = (provider = "anthropic"): AgentFile => ({ schema: "kxm.agent.v1", purpose: "x", model: { provider, model: `${provider}-1` } });
 const known = {

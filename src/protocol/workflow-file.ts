@@ -1,6 +1,6 @@
 // The shape of a workflow file. A step is one flat object; which fields its kind takes is checked in steps.ts, so that each mistake gets its own sentence.
 import { type Static, Type } from "@sinclair/typebox";
-import { Closed, Currency, DURATION_MS_MAX, IDENTIFIER, Identifier, MoneyAmount, OneOf, Text, Whole } from "./schema.ts";
+import { Closed, Currency, DURATION_MS_MAX, IDENTIFIER, Identifier, MoneyAmount, OneOf, Text, Whole } from "./project-files.ts";
 
 export const STEP_KINDS = ["agent", "moa", "gate", "approval", "wait"] as const;
 export type StepKind = (typeof STEP_KINDS)[number];

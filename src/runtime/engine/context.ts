@@ -1,0 +1,36 @@
+// What the engine of one project works with: its store, its folders, its clock, and the outside it may reach. Given once, by the supervisor.
+import type { Clock } from "../clock.ts";
+import type { NewId } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { EventStore } from "../store/event-store.ts";
+import type { PromptStore } from "../store/prompts.ts";
+
+/** A lease held at the hub for a gate. */
+export type HeldLease = {
+  resource: string;
+  fence: number;
+  acquiredAt: string;
+  expiresAt: string;
+  /** Resolves when the hub no longer grants it. */
+  lost: Promise<string>;
+  release: () => Promise<void>;
+};
+/** Leases of the hub this machine is bound to. */
+export type LeasePort = {
+  /** @throws Error with a sentence when the lease is not granted */
+  acquire: (resource: string, holder: { runId: string; attemptId: string }) => Promise<HeldLease>;
+};
+
+export type EngineContext = {
+  store: EventStore;
+  prompts: PromptStore;
+  /** The project's root. */
+  root: string;
+  /** The project's folder in the state root, for attempts and worktrees. */
+  folder: string;
+  env: Record<string, string | undefined>;
+  clock: Clock;
+  newId: NewId;
+  leases?: LeasePort;
+  log: Log;
+};

@@ -1,0 +1,223 @@
+// Carries out one attempt of a gate: a command without a shell, or a look at files. With a lease it starts only under a live fence, and a fence that is
+// lost makes the outcome uncertain. Answers the events that record what was seen.
+import { join } from "node:path";
+import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
+import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
+import { environmentFor } from "../harness/environment.ts";
+import { findProgram } from "../harness/programs.ts";
+import type { Failure } from "../harness/result.ts";
+import type { NewEvent } from "../store/events.ts";
+import { materialize } from "../workspace/worktrees.ts";
+import type { Work } from "./agent-attempt.ts";
+import { artifactPiece } from "./artifacts.ts";
+import type { HeldLease } from "./context.ts";
+import { piece } from "./evidence.ts";
+import type { Execution } from "./execution.ts";
+import { stepOf } from "./execution.ts";
+import type { EvidencePiece } from "./local.ts";
+import { effectOf, mayRepeat } from "./moves.ts";
+import { type End, startProgram, watchProgram } from "./supervise.ts";
+import { keepTranscript } from "./transcript.ts";
+
+const DRAIN_MS = 5000;
+/** Characters of a gate's last words: for people, and to see whether a repeat says something new. */
+const TAIL_MAX = 2000;
+
+const identityOf = ({ run, attempt }: Work) => ({ stepId: run.visit!.stepId, stepAttempt: run.visit!.stepAttempt, attemptId: attempt.attemptId });
+
+/** Fills in what a gate may name of its run. */
+export const fill = (text: string, run: Execution, stepId: string): string =>
+  text.replaceAll(/\{\{\s*(branch|commit|runId|stepId)\s*\}\}/g, (_, name: string) => {
+    const branch = Object.values(run.results).findLast(({ changes }) => changes?.commit === run.head)?.changes?.branch;
+    return { branch: branch ?? run.head, commit: run.head, runId: run.runId, stepId }[name]!;
+  });
+
+/** Runs or re-attaches one attempt. @returns its closing events, or undefined when it was left to another supervisor */
+export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
+  const { context, run, attempt } = work;
+  const step = stepOf(run, run.visit!.stepId);
+  const gate = run.plan.gates[step.gate!]!;
+  await materialize(context.root, attempt.workspace);
+  if (!("argv" in gate)) return artifactsExist(work, step.gate!, gate);
+  if (attempt.status === "executing" && attempt.process) return resume(work, step.gate!, gate);
+  const argv = gate.argv.map((part) => fill(part, run, step.id));
+  const program = findProgram(argv[0]!, context.env, attempt.workspace.path);
+  if (!program)
+    return closing(work, {
+      failure: { class: "gate_missing", sentence: `the program ${argv[0]} of the gate ${step.gate} is not installed`, retryable: false },
+    });
+  const lease = attempt.lease === undefined ? undefined : await acquire(work, attempt.lease);
+  if (lease && "failure" in lease) return closing(work, lease);
+  return start(work, gate, step.gate!, [program, ...argv.slice(1)], lease);
+}
+
+async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure }> {
+  const { context, run, attempt } = work;
+  const refuse = (sentence: string) => ({ failure: { class: "lease_unavailable", sentence, retryable: true } });
+  if (!context.leases) return refuse("the gate needs a lease and this machine is bound to no hub");
+  try {
+    return await context.leases.acquire(fill(resource, run, run.visit!.stepId), { runId: run.runId, attemptId: attempt.attemptId });
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : "the hub did not grant the lease");
+  }
+}
+
+const leaseOf = (lease: HeldLease, attemptId: string) => ({
+  id: `lea_${taggedSha256(`${lease.resource} ${attemptId}`).slice(7, 39)}`,
+  fencingToken: String(lease.fence),
+  acquiredAt: lease.acquiredAt,
+  expiresAt: lease.expiresAt,
+});
+
+async function start(work: Work, gate: GateCommand, gateId: string, argv: string[], lease: HeldLease | undefined): Promise<NewEvent[] | undefined> {
+  const { context, run, attempt } = work;
+  const identity = identityOf(work);
+  const held = lease && leaseOf(lease, attempt.attemptId);
+  const effect = attempt.effectId ? effectOf(attempt.effectId, attempt.effectClass, attempt.attemptId, lease !== undefined) : undefined;
+  const announce: NewEvent[] = [
+    ...(held ? [{ type: "lease.acquired" as const, payload: { ...identity, lease: held } }] : []),
+    ...(effect
+      ? [
+          {
+            type: "effect.intent_recorded" as const,
+            payload: { ...identity, status: "intent_recorded" as const, effect, ...(held && { lease: held }) },
+          },
+        ]
+      : []),
+    ...(effect
+      ? [{ type: "effect.dispatched" as const, payload: { ...identity, status: "dispatched" as const, effect, ...(held && { lease: held }) } }]
+      : []),
+  ];
+  // The intent is durable before anything outside can happen.
+  if (announce.length > 0) work.record(announce);
+  const fixed = {
+    KXM_RUN_ID: run.runId,
+    KXM_STEP_ID: run.visit!.stepId,
+    ...(lease && { KXM_LEASE_RESOURCE: lease.resource, KXM_FENCING_TOKEN: String(lease.fence) }),
+  };
+  const launched = await startProgram(
+    {
+      attemptId: attempt.attemptId,
+      folder: attempt.folder,
+      argv,
+      cwd: join(attempt.workspace.path, gate.cwd ?? "."),
+      env: environmentFor(context.env, gate.env ?? [], fixed),
+      stdin: "",
+    },
+    (process) =>
+      work.record([
+        {
+          type: "attempt.status_changed",
+          payload: { ...identity, status: "executing", previousStatus: "created" },
+          local: { process, ...(lease && { leaseFence: lease.fence }) },
+        },
+      ]),
+  );
+  let lost: string | undefined;
+  void lease?.lost.then((why) => {
+    lost = why;
+    work.stop.ask("stop");
+  });
+  const end = await watchProgram({ ...watchOf(work), limitMs: attempt.timeoutMs }, launched.mark, launched.ended);
+  if (!end) return undefined;
+  if (lost !== undefined) return uncertain(work, `the lease ${lease!.resource} was lost while the command ran: ${lost}`);
+  const events = conclude(work, gateId, gate, end);
+  if (!lease || !held) return events;
+  await lease.release().catch(() => undefined); // it lapses by itself; the outcome does not depend on it
+  return [...events, { type: "lease.released", payload: { ...identity, lease: held } }];
+}
+
+const watchOf = ({ attempt, stop }: Work) => ({ attemptId: attempt.attemptId, folder: attempt.folder, drainMs: DRAIN_MS, stop });
+
+/** A command that an earlier supervisor started. Its lease was not renewed meanwhile: what it did since cannot be vouched for. */
+async function resume(work: Work, gateId: string, gate: GateCommand): Promise<NewEvent[] | undefined> {
+  const { context, attempt } = work;
+  const left = attempt.timeoutMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? attempt.createdAt));
+  const end = await watchProgram({ ...watchOf(work), limitMs: Math.max(left, 0) }, attempt.process!);
+  if (!end) return undefined;
+  if (attempt.lease !== undefined) return uncertain(work, "the Runtime stopped while the command ran, and nobody kept its lease");
+  return conclude(work, gateId, gate, end);
+}
+
+function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewEvent[] {
+  const { context, run, attempt } = work;
+  keepTranscript(context, run.runId, attempt.attemptId, "stdout", end.output.stdout);
+  keepTranscript(context, run.runId, attempt.attemptId, "stderr", end.output.stderr);
+  const tail = `${end.output.stdout.slice(-TAIL_MAX)}\n${end.output.stderr.slice(-TAIL_MAX)}`.trim().slice(-TAIL_MAX);
+  if (end.how !== "ended") {
+    if (!mayRepeat(attempt.effectClass))
+      return uncertain(work, `the command ${end.how === "lost" ? "vanished" : "was ended"} before it said how it went`);
+    if (end.how === "stopped") return closing(work, { cancelled: true, wallMs: end.wallMs });
+    // A lost or suspended command is tried again after the restart.
+    const sentence =
+      end.how === "timeout" ? `the gate did not end within ${attempt.timeoutMs / 1000} s` : "the gate's command was ended from outside";
+    return closing(work, {
+      failure: { class: end.how === "timeout" ? "gate_timeout" : "interrupted", sentence, retryable: true },
+      wallMs: end.wallMs,
+      tail,
+    });
+  }
+  const passed = end.output.exitCode === 0;
+  const evidence = piece(context.newId, {
+    key: gateId,
+    kind: "gate",
+    producer: gateId,
+    text: canonical({ argv: gate.argv, commit: attempt.workspace.base, exitCode: end.output.exitCode }),
+  });
+  return closing(work, { passed, evidence: [evidence], exitCode: end.output.exitCode, wallMs: end.wallMs, tail });
+}
+
+function artifactsExist(work: Work, gateId: string, gate: GateArtifacts): NewEvent[] {
+  const { context, attempt } = work;
+  const evidence: EvidencePiece[] = [];
+  const missing: string[] = [];
+  for (const path of gate.paths) {
+    const found = artifactPiece(context.newId, { key: gateId, producer: gateId, path, folder: attempt.workspace.path });
+    if (typeof found === "string") missing.push(found);
+    else evidence.push(found, { ...found, id: context.newId("evd"), kind: "gate" });
+  }
+  return closing(work, { passed: missing.length === 0, evidence, tail: missing.join("\n"), wallMs: 0 });
+}
+
+type Closing = {
+  failure?: Failure;
+  cancelled?: boolean;
+  passed?: boolean;
+  evidence?: EvidencePiece[];
+  exitCode?: number;
+  wallMs?: number;
+  tail?: string;
+};
+
+function closing(work: Work, end: Closing): NewEvent[] {
+  const { run, attempt } = work;
+  const { failure, cancelled, passed, evidence, exitCode, wallMs = 0, tail } = end;
+  const identity = identityOf(work);
+  const error = failure && { class: failure.class, component: stepOf(run, run.visit!.stepId).gate!, retryable: failure.retryable };
+  const effect = attempt.effectId && attempt.status === "executing" ? effectOf(attempt.effectId, attempt.effectClass, attempt.attemptId) : undefined;
+  return [
+    ...(effect ? [{ type: "effect.observed" as const, payload: { ...identity, status: "observed" as const, effect } }] : []),
+    {
+      type: "attempt.status_changed",
+      payload: {
+        ...identity,
+        status: cancelled ? "cancelled" : passed ? "passed" : "failed",
+        timing: { durationMs: wallMs },
+        ...(error && { error, reason: failure.sentence }),
+      },
+      local: { failure, passed, evidence, exitCode, tail },
+    },
+    ...(effect ? [{ type: "effect.settled" as const, payload: { ...identity, status: "settled" as const, effect } }] : []),
+  ];
+}
+
+/** The attempt stays open: nobody can say what happened outside, and it is not tried again by itself. */
+export function uncertain(work: Work, reason: string): NewEvent[] {
+  const { context, attempt } = work;
+  const identity = identityOf(work);
+  const effect = effectOf(attempt.effectId ?? context.newId("eff"), attempt.effectClass, attempt.attemptId);
+  return [
+    { type: "attempt.status_changed", payload: { ...identity, status: "blocked_uncertain", reason } },
+    { type: "effect.blocked_uncertain", payload: { ...identity, status: "blocked_uncertain", effect, reason } },
+  ];
+}

@@ -1,0 +1,77 @@
+// What the engine adds to an event beside its payload: it stays on this machine and is what a run is rebuilt from. One shape per event type.
+
+import type { EffectClass } from "../../protocol/project-files.ts";
+import type { EvidenceKind, TerminalStatus } from "../../protocol/workflow-file.ts";
+import type { ProcessMark } from "../harness/process.ts";
+import type { Failure } from "../harness/result.ts";
+
+/** Where an attempt works. */
+export type Workspace = {
+  access: "read" | "write";
+  path: string;
+  /** The commit it starts from. */
+  base: string;
+  /** Of a write step: where its result is kept. */
+  branch?: string;
+};
+
+/** A piece of evidence, bound to the attempt that produced it. */
+export type EvidencePiece = {
+  id: string;
+  key: string;
+  kind: EvidenceKind;
+  producer: string;
+  hash: string;
+  /** The text itself, bounded; for people and for later prompts. */
+  text: string;
+};
+
+/** What a write step changed. */
+export type Changes = {
+  commit: string;
+  branch: string;
+  added: string[];
+  modified: string[];
+  deleted: string[];
+  linesAdded: number;
+  linesRemoved: number;
+};
+
+export type CreatedLocal = { planHash: string; base: string; dirty: boolean };
+export type EnteredLocal = { visit: number };
+export type AttemptLocal = {
+  kind: "agent" | "gate";
+  folder: string;
+  /** Which boot of the machine it was intended in: after another one, missing files prove nothing. */
+  boot: string;
+  timeoutMs: number;
+  effectClass: EffectClass;
+  workspace: Workspace;
+  sessionId?: string;
+  /** Of a gate: what it needs a lease of. */
+  lease?: string;
+  effectId?: string;
+};
+export type ProcessLocal = { process: ProcessMark; leaseFence?: number };
+/** `passed` is what a gate's command or check answered; without it the attempt gave no answer. */
+export type EndedLocal = { failure?: Failure; exitCode?: number; dropped?: number; passed?: boolean; evidence?: EvidencePiece[]; tail?: string };
+export type ResultLocal = { evidence?: EvidencePiece[]; changes?: Changes; failure?: Failure; reply?: string };
+export type OutcomeLocal = { evidence?: EvidencePiece[]; changes?: Changes; failure?: Failure; declared: boolean; evidenceHash: string };
+/** How a run that is being stopped will end. */
+export type StatusLocal = { endAs?: "failed" | "cancelled" };
+export type TransitionLocal = { terminal?: TerminalStatus };
+export type WaitingLocal = { approval?: ApprovalContent; deadline?: number };
+
+/** Why somebody is asked. */
+export type ApprovalPurpose = "step" | "cost" | "no-progress";
+/** Exactly what the decision is about: its hash must come back with it. */
+export type ApprovalContent = {
+  runId: string;
+  purpose: ApprovalPurpose;
+  stepId: string;
+  stepAttempt: number;
+  question: string;
+  /** What was done so far: outcome, summary and evidence hashes of the steps before. */
+  basis: { stepId: string; outcome: string; summary: string; evidence: string[]; commit?: string }[];
+  numbers?: Record<string, number | string>;
+};

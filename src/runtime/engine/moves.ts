@@ -1,0 +1,209 @@
+// The moves of a run: small makers of the events that more than one step kind uses. Pure; nothing is written here.
+import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
+import type { EffectClass, Gate } from "../../protocol/project-files.ts";
+import type { SyncStatus } from "../../protocol/sync-event.ts";
+import type { Failure } from "../harness/result.ts";
+import type { NewId } from "../ids.ts";
+import type { PlanStep } from "../project/plan.ts";
+import { AGENT_TIMEOUT_MS_DEFAULT, GATE_TIMEOUT_MS_DEFAULT } from "../project/plan.ts";
+import type { NewEvent } from "../store/events.ts";
+import type { Execution, Visit } from "./execution.ts";
+import type { ApprovalContent, ApprovalPurpose, AttemptLocal, OutcomeLocal, StatusLocal, Workspace } from "./local.ts";
+
+/** What decisions take from outside: time, ids and where things will lie on disk. */
+export type Setting = {
+  /** Wall time of this decision. */
+  now: number;
+  /** Milliseconds the run has executed, by the monotonic clock. */
+  elapsedMs: number;
+  newId: NewId;
+  boot: string;
+  attemptFolder: (attemptId: string) => string;
+  workspace: (run: Execution, step: PlanStep, access: "read" | "write", attemptId: string) => Workspace;
+};
+
+/** Characters of a reason or summary that is kept in an event. */
+const WORDS_MAX = 1000;
+export const bounded = (text: string): string => (text.length > WORDS_MAX ? `${text.slice(0, WORDS_MAX - 1)}…` : text);
+
+/** The run's status, with a reason for people. */
+export const runStatus = (run: Execution, status: SyncStatus, reason?: string, local?: StatusLocal): NewEvent => ({
+  type: "run.status_changed",
+  payload: { status, previousStatus: run.status, ...(reason && { reason: bounded(reason) }) },
+  local: local as Record<string, unknown> | undefined,
+});
+
+/** Stops whatever runs; when all has ended the run ends as said. */
+export const stopRun = (run: Execution, endAs: "failed" | "cancelled", reason: string, failureClass?: string): NewEvent => {
+  const event = runStatus(run, "cancelling", reason, { endAs });
+  if (failureClass) event.payload.error = { class: failureClass, component: "engine", retryable: false };
+  return event;
+};
+
+/** Enters a step: anew, or for another attempt of the same visit. */
+export function enterStep(run: Execution, stepId: string, again: boolean): NewEvent {
+  const count = run.counts[stepId] ?? { attempts: 0, visits: 0 };
+  return {
+    type: "step.entered",
+    payload: {
+      stepId,
+      stepAttempt: count.attempts + 1,
+      status: "running",
+      ...(run.visit && run.visit.stepId !== stepId && { fromStepId: run.visit.stepId }),
+    },
+    local: { visit: again ? count.visits : count.visits + 1 },
+  };
+}
+
+/** Records how the current step attempt ended. */
+export function recordOutcome(
+  visit: Visit,
+  end: { outcome: string; summary: string; declared: boolean; failure?: Failure; status: SyncStatus } & Partial<
+    Pick<OutcomeLocal, "evidence" | "changes">
+  > & { progress?: string },
+): NewEvent {
+  const { outcome, summary, declared, failure, status, evidence = [], changes, progress = "" } = end;
+  const evidenceHash = taggedSha256([...evidence.map(({ key, hash }) => `${key}=${hash}`).sort(), failure?.class ?? "", progress].join("\n"));
+  const local: OutcomeLocal = { evidence, changes, failure, declared, evidenceHash };
+  return {
+    type: "step.outcome_recorded",
+    payload: {
+      stepId: visit.stepId,
+      stepAttempt: visit.stepAttempt,
+      status,
+      outcome,
+      summary: bounded(summary || outcome),
+      ...(failure && { error: { class: failure.class, component: visit.stepId, retryable: failure.retryable }, reason: bounded(failure.sentence) }),
+      ...(evidence.length > 0 && { evidenceRefs: evidence.slice(0, 64).map(({ id, kind, hash }) => ({ id, kind, hash })) }),
+      ...(changes && { fileChanges: [{ repositoryId: "main", ...pathsOf(changes) }] }),
+    },
+    local: local as unknown as Record<string, unknown>,
+  };
+}
+
+const PATHS_MAX = 1000;
+function pathsOf({ added, modified, deleted }: { added: string[]; modified: string[]; deleted: string[] }) {
+  const cut = [added, modified, deleted].reduce((count, list) => count + Math.max(0, list.length - PATHS_MAX), 0);
+  return {
+    added: added.slice(0, PATHS_MAX),
+    modified: modified.slice(0, PATHS_MAX),
+    deleted: deleted.slice(0, PATHS_MAX),
+    ...(cut > 0 && { redactedPathCount: cut }),
+  };
+}
+
+/** The class of what a gate's command may change. */
+export const gateEffect = (gate: Gate): EffectClass =>
+  "argv" in gate ? (gate.effect ?? (gate.lease ? "unknown" : "workspace-mutation")) : "read-only";
+
+/** Whether an attempt whose end nobody saw may simply be tried again. */
+export const mayRepeat = (effect: EffectClass): boolean =>
+  effect === "read-only" || effect === "workspace-mutation" || effect === "external-idempotent";
+
+/** Intends one attempt of an agent. */
+export function agentAttempt(run: Execution, step: PlanStep, setting: Setting, who: { assignmentId: string; agentId: string }): NewEvent[] {
+  const agent = run.plan.agents[who.agentId]!;
+  const attemptId = setting.newId("att");
+  const access = step.access === "write" && agent.tools === "workspace-writer" ? "write" : "read";
+  const local: AttemptLocal = {
+    kind: "agent",
+    folder: setting.attemptFolder(attemptId),
+    boot: setting.boot,
+    timeoutMs: Math.min(step.timeoutMs ?? Number.POSITIVE_INFINITY, agent.timeoutMs ?? AGENT_TIMEOUT_MS_DEFAULT),
+    effectClass: access === "write" ? "workspace-mutation" : "read-only",
+    workspace: setting.workspace(run, step, access, attemptId),
+    sessionId: crypto.randomUUID(),
+  };
+  const identity = { stepId: step.id, stepAttempt: run.visit!.stepAttempt, assignmentId: who.assignmentId, attemptId, agentId: who.agentId };
+  const executor = { id: "local", kind: "local" as const, executorVersion: "1", harness: agent.harness, harnessVersion: "unknown" };
+  return [
+    { type: "attempt.created", payload: { ...identity, status: "created", executor }, local: local as unknown as Record<string, unknown> },
+    { type: "assignment.dispatched", payload: { ...identity, status: "dispatched", ...(agent.model && { model: agent.model }) } },
+  ];
+}
+
+/** Intends one attempt of a gate. An effect outside the machine gets an id now and is announced before it can happen, with its lease. */
+export function gateAttempt(run: Execution, step: PlanStep, setting: Setting): NewEvent {
+  const gate = run.plan.gates[step.gate!]!;
+  const effectClass = gateEffect(gate);
+  const attemptId = setting.newId("gat");
+  const outside = effectClass !== "read-only" && effectClass !== "workspace-mutation";
+  const effectId = outside ? setting.newId("eff") : undefined;
+  const limit = "argv" in gate ? (gate.timeoutMs ?? GATE_TIMEOUT_MS_DEFAULT) : GATE_TIMEOUT_MS_DEFAULT;
+  const local: AttemptLocal = {
+    kind: "gate",
+    folder: setting.attemptFolder(attemptId),
+    boot: setting.boot,
+    timeoutMs: Math.min(step.timeoutMs ?? Number.POSITIVE_INFINITY, limit),
+    effectClass,
+    workspace: setting.workspace(run, step, "read", attemptId),
+    lease: "argv" in gate ? gate.lease : undefined,
+    effectId,
+  };
+  const identity = { stepId: step.id, stepAttempt: run.visit!.stepAttempt, attemptId };
+  return { type: "attempt.created", payload: { ...identity, status: "created" }, local: local as unknown as Record<string, unknown> };
+}
+
+/** The effect as the hub is told of it. Only what the project declares is claimed. */
+export const effectOf = (id: string, effectClass: EffectClass, attemptId: string, shared = false) => ({
+  id,
+  policy: {
+    class: effectClass,
+    sharedMutable: shared,
+    ...(effectClass === "external-idempotent" && { idempotencyKey: "attempt" as const, receiptQuery: "exit-code" }),
+    ...(effectClass === "receipt-queryable" && { receiptQuery: "exit-code" }),
+  },
+  ...(effectClass === "external-idempotent" && { idempotencyKeyHash: taggedSha256(attemptId) }),
+});
+
+/** Asks somebody; the step and the run wait. */
+function ask(run: Execution, question: { approvalId: string; content: ApprovalContent; contentHash: string; deadline?: number }): NewEvent[] {
+  const visit = run.visit!;
+  const { approvalId, content, contentHash, deadline } = question;
+  return [
+    {
+      type: "step.status_changed",
+      payload: {
+        stepId: visit.stepId,
+        stepAttempt: visit.stepAttempt,
+        status: "waiting",
+        previousStatus: "running",
+        summary: bounded(content.question),
+        reason: `approval:${content.purpose}`,
+        evidenceRefs: [{ id: approvalId, kind: "approval-request", hash: contentHash, status: "waiting" }],
+      },
+      local: { approval: content, deadline },
+    },
+    ...(run.status === "running" ? [runStatus(run, "waiting", `waits for an approval: ${content.question}`)] : []),
+  ];
+}
+
+/** Builds a question over the exact state of the run, with the hash that the answer must name. */
+export function askAbout(
+  run: Execution,
+  setting: Setting,
+  purpose: ApprovalPurpose,
+  question: string,
+  numbers?: ApprovalContent["numbers"],
+  deadline?: number,
+): NewEvent[] {
+  const visit = run.visit!;
+  const basis = Object.values(run.results).map(({ stepId, outcome, summary, evidence, changes }) => ({
+    stepId,
+    outcome,
+    summary,
+    evidence: evidence.map(({ key, hash }) => `${key}=${hash}`),
+    ...(changes && { commit: changes.commit }),
+  }));
+  const content: ApprovalContent = { runId: run.runId, purpose, stepId: visit.stepId, stepAttempt: visit.stepAttempt, question, basis, numbers };
+  return ask(run, { approvalId: setting.newId("apr"), content, contentHash: taggedSha256(canonical(content)), deadline });
+}
+
+/** Goes on after somebody was asked. */
+export const goOn = (run: Execution): NewEvent[] => [
+  {
+    type: "step.status_changed",
+    payload: { stepId: run.visit!.stepId, stepAttempt: run.visit!.stepAttempt, status: "running", previousStatus: "waiting" },
+  },
+  ...(run.status === "waiting" ? [runStatus(run, "running")] : []),
+];

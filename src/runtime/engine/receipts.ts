@@ -1,0 +1,89 @@
+// Drive receipts: a small object that closes a drive and states the run's final status, its last sequence and a hash over all its events. Anybody who
+// has the events can check it.
+import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
+import type { EventStore, StoreTx } from "../store/event-store.ts";
+import type { Execution } from "./execution.ts";
+
+const PAGE = 1000;
+/** Bytes of a receipt. */
+export const RECEIPT_BYTES_MAX = 8192;
+
+/** `kxm.drive-receipt.v1` */
+export type DriveReceipt = {
+  schema: "kxm.drive-receipt.v1";
+  runId: string;
+  projectId: string;
+  workflowId: string;
+  drive: number;
+  status: string;
+  planHash: string;
+  lastSequence: number;
+  eventsHash: string;
+  base: string;
+  head: string;
+  transitions: number;
+  agentMs: number;
+  cost: number;
+  costKnown: boolean;
+  reason?: string;
+};
+
+/** The hash over the hashes of a run's events, in order. */
+export function eventsHash(
+  read: { events: { after: (runId: string, after: number, limit: number) => { sequence: number; hash: string }[] } },
+  runId: string,
+): { hash: string; last: number } {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let last = 0;
+  for (;;) {
+    const page = read.events.after(runId, last, PAGE);
+    for (const { hash, sequence } of page) {
+      hasher.update(`${hash}\n`);
+      last = sequence;
+    }
+    if (page.length < PAGE) return { hash: `sha256:${hasher.digest("hex")}`, last };
+  }
+}
+
+/** Writes the receipt of the drive that ends now, inside the transaction of the run's last events. */
+export function receiptOf(tx: StoreTx, run: Execution): void {
+  if (tx.receipts.last(run.runId)?.drive === run.drives) return;
+  const { hash, last } = eventsHash(tx, run.runId);
+  const receipt: DriveReceipt = {
+    schema: "kxm.drive-receipt.v1",
+    runId: run.runId,
+    projectId: run.plan.projectId,
+    workflowId: run.plan.workflowId,
+    drive: run.drives,
+    status: run.status,
+    planHash: run.planHash,
+    lastSequence: last,
+    eventsHash: hash,
+    base: run.base,
+    head: run.head,
+    transitions: run.transitions,
+    agentMs: run.agentMs,
+    cost: run.cost,
+    costKnown: !run.costUnknown,
+    ...(run.reason && { reason: run.reason.slice(0, 1000) }),
+  };
+  tx.receipts.save({ runId: run.runId, drive: run.drives, status: run.status, lastSequence: last, eventsHash: hash, receipt });
+}
+
+/** What a check of a run's receipts found. `content` is the hash of the receipt itself, for whoever keeps a copy. */
+export type Verified = { receipt: DriveReceipt; content: string; holds: boolean; why?: string };
+
+/** Recomputes the last receipt of a run from its events. */
+export function verify(store: EventStore, runId: string): Verified | undefined {
+  const row = store.read.receipts.last(runId);
+  if (!row) return undefined;
+  const receipt = row.receipt as DriveReceipt;
+  const { hash, last } = eventsHash(store.read, runId);
+  const holds = hash === receipt.eventsHash && last === receipt.lastSequence;
+  const why = holds
+    ? undefined
+    : last === receipt.lastSequence
+      ? "the events are not those of the receipt"
+      : `the run has ${last} events, the receipt states ${receipt.lastSequence}`;
+  return { receipt, content: taggedSha256(canonical(receipt)), holds, ...(why && { why }) };
+}

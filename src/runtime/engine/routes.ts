@@ -1,0 +1,134 @@
+// The engine's routes of the local API: a run in full, with what it waits for; intake, receipts, transcripts, worktrees and harnesses.
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import type { EngineParts } from "../contract.ts";
+import { harnessReports } from "../harness/probe.ts";
+import type { LocalRequest, LocalRoute } from "../local-route.ts";
+import { inspectBundle } from "../project/bundle.ts";
+import { listWorktrees, removeWorktree, whyKeep } from "../workspace/worktrees.ts";
+import type { ProjectEngine } from "./project-engine.ts";
+import { verify } from "./receipts.ts";
+import { viewOf } from "./view.ts";
+import { worktreesFolder } from "./workspaces.ts";
+
+const WAIT_MS_MAX = 25_000;
+
+export function routesOf({ engines }: { parts: EngineParts; engines: Map<string, ProjectEngine> }): LocalRoute[] {
+  const of = ({ params }: LocalRequest): ProjectEngine => {
+    const engine = engines.get(params["projectKey"]!);
+    if (!engine) throw new RuntimeRefusal("project_not_found", `no open project has the key ${params["projectKey"]}`);
+    return engine;
+  };
+  return [
+    ...runRoutes(of),
+    ...intakeRoutes(of),
+    ...worktreeRoutes(of),
+    { method: "GET", path: "/v1/harnesses", answer: () => harnessReports(process.env) },
+  ];
+}
+
+type Of = (request: LocalRequest) => ProjectEngine;
+
+function runRoutes(of: Of): LocalRoute[] {
+  const RUN = "/v1/projects/:projectKey/runs/:runId";
+  return [
+    { method: "GET", path: `${RUN}/view`, answer: (request) => ({ run: viewOf(of(request), request.params["runId"]!) }) },
+    {
+      method: "GET",
+      path: `${RUN}/receipt`,
+      answer: (request) => {
+        const engine = of(request);
+        const runId = engine.run(request.params["runId"]!).runId;
+        const verified = verify(engine.project.store, runId);
+        if (!verified) throw new RuntimeRefusal("run_not_accepting", `run ${runId} has no receipt yet: its first drive has not ended`);
+        return { ...verified, receipts: engine.project.store.read.receipts.ofRun(runId) };
+      },
+    },
+    {
+      method: "GET",
+      path: `${RUN}/logs`,
+      answer: (request) => {
+        const { store, prompts } = of(request).project;
+        const attempts = store.read.events
+          .after(request.params["runId"]!, 0, 10_000)
+          .flatMap(({ eventType, payload }) =>
+            eventType === "attempt.created" && payload.attemptId ? [{ attemptId: payload.attemptId, stepId: payload.stepId }] : [],
+          );
+        const wanted = request.query.get("step");
+        return {
+          attempts: attempts
+            .filter(({ stepId }) => wanted === null || stepId === wanted)
+            .map((attempt) => ({ ...attempt, pieces: prompts.transcript(attempt.attemptId) })),
+        };
+      },
+    },
+    { method: "POST", path: "/v1/projects/:projectKey/check", answer: (request) => ({ problems: inspectBundle(of(request).project.root).problems }) },
+  ];
+}
+
+function intakeRoutes(of: Of): LocalRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/projects/:projectKey/intake",
+      answer: (request) => {
+        const { read } = of(request).project.store;
+        return { intake: read.intake.list({ limit: 200 }), paused: read.controls.pause() ?? null };
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/projects/:projectKey/intake/:intakeId",
+      answer: async (request) => {
+        const engine = of(request);
+        const { read } = engine.project.store;
+        const find = () => read.intake.find(request.params["intakeId"]!);
+        const waitMs = Math.min(Number(request.query.get("waitMs") ?? 0) || 0, WAIT_MS_MAX);
+        if (find()?.state === "queued" && waitMs > 0 && !read.controls.pause())
+          await Promise.race([engine.dispatch(), patience(waitMs, request.signal)]);
+        const intake = find();
+        if (!intake) throw new RuntimeRefusal("run_not_found", `there is no intake message ${request.params["intakeId"]}`);
+        return { intake };
+      },
+    },
+  ];
+}
+
+/** Resolves after the time, or when the caller has gone. */
+function patience(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise.finally(() => clearTimeout(timer));
+}
+
+function worktreeRoutes(of: Of): LocalRoute[] {
+  const list = async (request: LocalRequest) => {
+    const { project, context } = of(request);
+    const found = await listWorktrees(project.root, worktreesFolder(context));
+    return found.map((report) => {
+      const status = project.store.read.runs.state(report.runId)?.status ?? "unknown";
+      return { ...report, status, keep: ["completed", "failed", "cancelled", "unknown"].includes(status) ? whyKeep(report) : `its run is ${status}` };
+    });
+  };
+  return [
+    { method: "GET", path: "/v1/projects/:projectKey/worktrees", answer: async (request) => ({ worktrees: await list(request) }) },
+    {
+      method: "POST",
+      path: "/v1/projects/:projectKey/worktrees/clean",
+      answer: async (request) => {
+        const wanted = request.body["runId"];
+        const removed: string[] = [];
+        const kept: { path: string; why: string }[] = [];
+        for (const report of await list(request)) {
+          if (wanted !== undefined && report.runId !== wanted) continue;
+          if (report.keep) kept.push({ path: report.path, why: report.keep });
+          else {
+            await removeWorktree(of(request).project.root, report);
+            removed.push(report.path);
+          }
+        }
+        return { removed, kept };
+      },
+    },
+  ];
+}

@@ -1,0 +1,72 @@
+// Watches one program of one attempt from its start to its end: its time limit, a stop that somebody asked for, and what it left behind.
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { type Launched, type LaunchRequest, launch, type Output, prepareFolder, readOutput, reattach } from "../harness/launch.ts";
+import { endAttempt, type ProcessMark } from "../harness/process.ts";
+
+/**
+ * How a program came to its end. `stopped`: its result is not wanted any more. `suspended`: the Runtime ends, the run goes on later.
+ * `lost`: it is gone and never said how it ended.
+ */
+export type End = { how: "ended" | "timeout" | "stopped" | "suspended" | "lost"; output: Output; wallMs: number };
+
+/** Lets somebody outside end an attempt. `leave` makes this process forget it without touching the program: another one takes over. */
+export type Ask = "stop" | "suspend" | "leave";
+export type Stop = { ask: (what: Ask) => void; asked: Promise<Ask> };
+
+export function stopper(): Stop {
+  const { promise, resolve } = Promise.withResolvers<Ask>();
+  return { ask: resolve, asked: promise };
+}
+
+export type Watch = {
+  attemptId: string;
+  folder: string;
+  /** Milliseconds left until the program is ended. */
+  limitMs: number;
+  /** Time to end in order after SIGTERM. */
+  drainMs: number;
+  stop: Stop;
+};
+
+/**
+ * Writes the prompt down, starts the program and records its mark.
+ * @param record must be durable when it returns; when it throws, the program is ended again
+ */
+export async function startProgram(request: LaunchRequest, record: (mark: ProcessMark) => void): Promise<Launched> {
+  prepareFolder(request.folder, request.stdin);
+  const launched = launch(request);
+  try {
+    record(launched.mark);
+    return launched;
+  } catch (error) {
+    // Under another supervisor's fence the program is not ours to end: if our shell was first, that one finds it and goes on with it.
+    const superseded = error instanceof RuntimeRefusal && error.code === "store_fenced";
+    if (!superseded) await endAttempt({ mark: launched.mark, attemptId: request.attemptId }, 0);
+    throw error;
+  }
+}
+
+/**
+ * Waits for the end of a program that was started here or by an earlier supervisor.
+ * @returns undefined when the attempt was left to somebody else
+ */
+export async function watchProgram(watch: Watch, mark: ProcessMark, ended: Promise<void> = reattach(watch.folder, mark)): Promise<End | undefined> {
+  const { attemptId, folder, limitMs, drainMs, stop } = watch;
+  const since = performance.now();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<"timeout">((resolve) => {
+    // Timers hold at most 24.8 days; a later limit is looked at again after a restart.
+    timer = setTimeout(() => resolve("timeout"), Math.min(limitMs, 2_147_483_647));
+  });
+  const how = await Promise.race([ended.then(() => "ended" as const), late, stop.asked]);
+  clearTimeout(timer);
+  if (how === "leave") return undefined;
+  // Also after an orderly end: what it started and left running is nobody's now.
+  await endAttempt({ mark, attemptId }, how === "ended" ? 0 : drainMs);
+  const output = readOutput(folder);
+  const wallMs = Math.round(performance.now() - since);
+  if (how === "stop") return { how: "stopped", output, wallMs };
+  if (how === "suspend") return { how: "suspended", output, wallMs };
+  if (how === "timeout") return { how: "timeout", output, wallMs };
+  return { how: output.exitCode === undefined ? "lost" : "ended", output, wallMs };
+}

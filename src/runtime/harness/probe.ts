@@ -1,0 +1,71 @@
+// What is installed: each harness's version and sign-in, asked of the program itself and the files it keeps. What cannot be told is said to be unknown.
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { environmentFor } from "./environment.ts";
+import { findProgram } from "./programs.ts";
+import { HARNESS_TABLE, type Row } from "./table.ts";
+
+/** Longest a version question may take. */
+const PROBE_MS_MAX = 10_000;
+
+export type HarnessReport = {
+  id: string;
+  state: "ready" | "missing" | "signed_out" | "unknown";
+  path?: string;
+  version?: string;
+  /** The version this row was checked with; another one may behave otherwise. */
+  checkedVersion?: string;
+  drift?: boolean;
+  signedIn: "yes" | "no" | "unknown";
+};
+
+async function versionOf(row: Row, path: string, env: Record<string, string | undefined>): Promise<string | undefined> {
+  if (!row.version) return undefined;
+  try {
+    const child = Bun.spawn([path, ...row.version], {
+      env: environmentFor(env, row.env, {}),
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "ignore",
+      timeout: PROBE_MS_MAX,
+      maxBuffer: 65_536,
+    });
+    const text = await new Response(child.stdout).text();
+    await child.exited;
+    return /\d+\.\d+\.\d+[\w.-]*/.exec(text)?.[0];
+  } catch {
+    return undefined;
+  }
+}
+
+function signedIn(row: Row, env: Record<string, string | undefined>): HarnessReport["signedIn"] {
+  const { files, env: names } = row.signIn;
+  if (names.some((name) => env[name])) return "yes";
+  if (files.length === 0) return "unknown";
+  return files.some((file) => existsSync(join(env["HOME"] ?? homedir(), file))) ? "yes" : "unknown";
+}
+
+async function reportOf(row: Row, env: Record<string, string | undefined>): Promise<HarnessReport> {
+  const { id, program, checked } = row;
+  if (!program) return { id, state: "ready", signedIn: "yes" };
+  const path = findProgram(program, env, "/");
+  if (!path) return { id, state: "missing", signedIn: "unknown", checkedVersion: checked?.version };
+  const version = await versionOf(row, path, env);
+  const sign = signedIn(row, env);
+  const drift = version !== undefined && checked !== undefined && version !== checked.version;
+  return {
+    id,
+    state: sign === "yes" ? "ready" : "unknown",
+    path,
+    version,
+    checkedVersion: checked?.version,
+    ...(drift && { drift }),
+    signedIn: sign,
+  };
+}
+
+/** Asks every harness at once. */
+export const harnessReports = async (env: Record<string, string | undefined>): Promise<{ harnesses: HarnessReport[] }> => ({
+  harnesses: await Promise.all(Object.values(HARNESS_TABLE).map((row) => reportOf(row, env))),
+});
