@@ -19,7 +19,7 @@ export type Project = {
   readonly store: EventStore;
   readonly prompts: PromptStore;
   /** Its folder in the state root, where attempts and worktrees lie. */
-  readonly folder?: string;
+  readonly folder: string;
 };
 
 /** Who asks for what: from the hub's operators or from the command line here, always through the same effects. */

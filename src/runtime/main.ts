@@ -1,7 +1,7 @@
 // Entry of `kxm-runtime`: runs the supervisor in the foreground until it is asked to end or another one took over. Nothing exported.
 import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
 import { VERSION } from "../protocol/version.ts";
-import { intakeEngine } from "./intake-engine.ts";
+import { makeEngine } from "./engine/engine.ts";
 import { startSupervisor } from "./supervisor.ts";
 
 const HELP = `kxm-runtime ${VERSION}: the supervisor of this user's runs on this machine
@@ -40,7 +40,7 @@ async function run(json: boolean): Promise<number> {
   // A proxy of the environment must never see what is said on this machine.
   process.env["NO_PROXY"] = [process.env["NO_PROXY"], "127.0.0.1", "localhost"].filter(Boolean).join(",");
   try {
-    const supervisor = await startSupervisor({ env: process.env, version: VERSION, makeEngine: intakeEngine });
+    const supervisor = await startSupervisor({ env: process.env, version: VERSION, makeEngine });
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void supervisor.stop());
     const { runtimeId, port, generation, paths } = supervisor;
     const facts = { runtimeId, pid: process.pid, port, generation, stateRoot: paths.root };

@@ -146,7 +146,7 @@ function open(row: RegisteredProject, options: ProjectsOptions): OpenProject {
   const store = openEventStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
   try {
     const prompts = openPromptStore(paths.prompts, { redactor, clock });
-    return { key, projectId, name, root, store, prompts, pusher: pusher({ store, projectId, clock, random }) };
+    return { key, projectId, name, root, folder: paths.folder, store, prompts, pusher: pusher({ store, projectId, clock, random }) };
   } catch (error) {
     store.close();
     throw error;

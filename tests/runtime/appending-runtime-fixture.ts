@@ -1,7 +1,7 @@
 // A Runtime whose engine appends an event when asked, with a shorter patience: for tests of rhythm and takeover.
 import type { MakeEngine, Project } from "../../src/runtime/contract.ts";
-import { intakeEngine } from "../../src/runtime/intake-engine.ts";
 import { startSupervisor } from "../../src/runtime/supervisor.ts";
+import { intakeEngine } from "./intake-engine.ts";
 import { aRun } from "./support.ts";
 
 const appending: MakeEngine = (parts) => {

@@ -15,6 +15,9 @@ import { hubStandIn } from "./hub-stand-in.ts";
 import { startRuntime, until } from "./runtime-process.ts";
 import { aRun, fakeClock, PROJECT_ID, temporaryFolder } from "./support.ts";
 
+/** A Runtime that takes work in and executes nothing. */
+const HOLDING = join(import.meta.dir, "appending-runtime-fixture.ts");
+
 const refusalOf = (promise: Promise<unknown>) =>
   promise.then(
     () => undefined,
@@ -89,7 +92,7 @@ test("a checkout is registered once, takes commands once, and its backlog goes o
   const checkout = join(folder.path, "checkout");
   mkdirSync(checkout);
   using hub = hubStandIn();
-  await using first = await startRuntime(folder.path);
+  await using first = await startRuntime(folder.path, {}, HOLDING);
   const client = await first.client();
   const { projectKey } = await client.register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
   const start = { commandId: "cmd_0123456789", kind: "start" as const, payload: { prompt: "do it", displayTitle: "It" }, actor: "cli:me" };
@@ -103,7 +106,7 @@ test("a checkout is registered once, takes commands once, and its backlog goes o
   expect(await refusalOf(client.register({ root: join(checkout, "nothing"), projectId: PROJECT_ID, name: "None" }))).toBe("project_not_found");
   await first.kill();
   const runId = appendBehindItsBack(folder.path, projectKey, 50);
-  await using second = await startRuntime(folder.path, { KXM_URL: hub.url, KXM_PROJECT: "demo" });
+  await using second = await startRuntime(folder.path, { KXM_URL: hub.url, KXM_PROJECT: "demo" }, HOLDING);
   await until(() => hub.sequences(runId).length === 50, "the backlog at the hub");
   const status = await until(async () => {
     const { sync } = await (await second.client()).status();

@@ -2,7 +2,7 @@
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { clearFolder } from "../harness/launch.ts";
 import { bootId } from "../harness/process.ts";
-import type { Plan } from "../project/plan.ts";
+import { PLAN_SCHEMA, type Plan } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
 import { type Work, workAgent } from "./agent-attempt.ts";
 import { nextDeadline } from "./budgets.ts";
@@ -35,7 +35,9 @@ export function catchUp(context: EngineContext, run: Execution): Execution {
 export function load(context: EngineContext, runId: string): Execution {
   const pinned = context.store.read.runs.planOf(runId);
   if (!pinned) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
-  return catchUp(context, emptyExecution(runId, pinned.plan as Plan, pinned.planHash));
+  const plan = pinned.plan as Plan;
+  if (plan.schema !== PLAN_SCHEMA) throw new RuntimeRefusal("store_too_new", `run ${runId} has a plan of another version (${String(plan.schema)})`);
+  return catchUp(context, emptyExecution(runId, plan, pinned.planHash));
 }
 
 type Active = { stop: Stop; done: Promise<void> };

@@ -2,7 +2,6 @@
 // transaction that records the command; what follows from them happens after it.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { CommandEffects, Engine, MakeEngine, Project } from "../contract.ts";
-import { statePaths, stateRoot } from "../paths.ts";
 import type { StoreTx } from "../store/event-store.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Execution } from "./execution.ts";
@@ -49,7 +48,7 @@ export const makeEngine: MakeEngine = (parts) => {
         promptHash,
       });
       afterwards(() => void of(project).dispatch().catch(report(project)));
-      return { intakeId: intake.intakeId, ...(intake.runId && { runId: intake.runId }) };
+      return { intakeId: intake.intakeId, state: intake.state, ...(intake.runId && { runId: intake.runId }) };
     },
     approve: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => decideApproval(run, "approved", actor, payload)),
     reject: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => decideApproval(run, "rejected", actor, payload)),
@@ -87,7 +86,7 @@ export const makeEngine: MakeEngine = (parts) => {
         store: project.store,
         prompts: project.prompts,
         root: project.root,
-        folder: project.folder ?? statePaths(stateRoot()).project(project.key).folder,
+        folder: project.folder,
         env: process.env,
         clock,
         newId,

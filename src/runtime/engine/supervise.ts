@@ -3,6 +3,9 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { type Launched, type LaunchRequest, launch, type Output, prepareFolder, readOutput, reattach } from "../harness/launch.ts";
 import { endAttempt, type ProcessMark } from "../harness/process.ts";
 
+/** Time to end by itself when the Runtime stops: it must be over within the Runtime's own time to stop. */
+const SUSPEND_DRAIN_MS = 2000;
+
 /**
  * How a program came to its end. `stopped`: its result is not wanted any more. `suspended`: the Runtime ends, the run goes on later.
  * `lost`: it is gone and never said how it ended.
@@ -62,7 +65,8 @@ export async function watchProgram(watch: Watch, mark: ProcessMark, ended: Promi
   clearTimeout(timer);
   if (how === "leave") return undefined;
   // Also after an orderly end: what it started and left running is nobody's now.
-  await endAttempt({ mark, attemptId }, how === "ended" ? 0 : drainMs);
+  const drain = how === "ended" ? 0 : how === "suspend" ? Math.min(drainMs, SUSPEND_DRAIN_MS) : drainMs;
+  await endAttempt({ mark, attemptId }, drain);
   const output = readOutput(folder);
   const wallMs = Math.round(performance.now() - since);
   if (how === "stop") return { how: "stopped", output, wallMs };

@@ -56,9 +56,10 @@ export type PlanStep = {
   requiredEvidence: PlanEvidence[];
 };
 export type PlanLimits = { maxTransitions?: number; maxRunDurationMs?: number; maxAgentTimeMs?: number; maxModelCost?: number; currency: string };
+export const PLAN_SCHEMA = "kxm.plan.v1";
 /** What a run executes. */
 export type Plan = {
-  schema: "kxm.plan.v1";
+  schema: typeof PLAN_SCHEMA;
   projectId: string;
   workflowId: string;
   description: string;
@@ -169,7 +170,7 @@ export function compilePlan(bundle: Bundle, workflowId: string): { plan: Plan; p
   const gateIds = new Set(steps.flatMap((step) => (step.gate ? [step.gate] : [])));
   const coordinator = workflow.coordinator ? bundle.agents.get(workflow.coordinator) : undefined;
   const compiled: Plan = {
-    schema: "kxm.plan.v1",
+    schema: PLAN_SCHEMA,
     projectId: bundle.project.id,
     workflowId,
     description: workflow.description ?? "",

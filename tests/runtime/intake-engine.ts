@@ -1,6 +1,6 @@
 // The commands that only change what waits: work is taken in, a project is paused and goes on. What makes runs go on adds its own effects to these.
-import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
-import type { CommandEffects, MakeEngine, Project } from "./contract.ts";
+import { RuntimeRefusal } from "../../src/protocol/runtime-errors.ts";
+import type { CommandEffects, MakeEngine, Project } from "../../src/runtime/contract.ts";
 
 const noRun = () => {
   throw new RuntimeRefusal("run_not_accepting", "no run on this machine waits for this");
