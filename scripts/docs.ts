@@ -84,7 +84,14 @@ function settingsPage(): string {
 }
 
 const silent = { write: () => {}, isTTY: false };
-const NO_WORLD = { env: {}, cwd: "/", stdout: silent, stderr: silent, stopping: new AbortController().signal };
+const NO_WORLD = {
+  env: {},
+  cwd: "/",
+  stdin: { isTTY: false, read: async () => "" },
+  stdout: silent,
+  stderr: silent,
+  stopping: new AbortController().signal,
+};
 
 function cliPage(): string {
   const program = buildProgram({ world: NO_WORLD, exitCode: 0 });

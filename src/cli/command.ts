@@ -10,6 +10,10 @@ export interface Call<O> {
   world: World;
 }
 
+/** An exit code, or nothing for 0. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return is the common case
+export type Ended = number | void;
+
 export interface CommandSpec<O> {
   /** Name and arguments: `send <to> [text]`. */
   usage: string;
@@ -25,8 +29,7 @@ export interface CommandSpec<O> {
   isDefault?: boolean;
   hidden?: boolean;
   /** Does the work. Returns an exit code, or nothing for 0. Throws HubError, HubRefusal, CommandFailed or UsageError for expected failures. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return is the common case
-  run: (call: Call<O>) => Promise<number | void> | number | void;
+  run: (call: Call<O>) => Promise<Ended> | Ended;
 }
 
 const examplesOf = new WeakMap<Command, readonly string[]>();
@@ -73,7 +76,7 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
   if (spec.isDefault) command.allowExcessArguments(true); // the word may be a mistyped command of the group: refuseWord says so
   command.action(async () => {
     const session = sessionOf.get(rootOf(command))!;
-    const options = command.opts<O & { json?: boolean }>();
+    const options = command.optsWithGlobals<O & { json?: boolean }>();
     const json = options.json === true;
     if (spec.isDefault && command.args.length > command.registeredArguments.length) return refuseWord(parent, command.args[0]!);
     const args = command.processedArgs.flat().filter((arg) => arg !== undefined);

@@ -9,6 +9,8 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, timedOut: 4 } 
 export interface World {
   env: Record<string, string | undefined>;
   cwd: string;
+  /** What was piped in. `read` takes at most so many bytes. */
+  stdin: { isTTY: boolean; read(max: number): Promise<string> };
   /** Writes results. */
   stdout: { write(text: string): void; isTTY: boolean; columns?: number | undefined };
   /** Writes notes, progress and failures. */

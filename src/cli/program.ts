@@ -3,13 +3,17 @@ import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addHub } from "./hub.ts";
-import type { World } from "./output.ts";
+import { addLease } from "./lease.ts";
+import { addOpen } from "./open.ts";
+import { CommandFailed, type World } from "./output.ts";
+import { addPeer } from "./peer.ts";
+import { addToken } from "./token.ts";
 
 /** Adds a group's commands to the program. */
 export type AddGroup = (program: Command) => void;
 
 /** The order is the order of --help. A group that is not here does not exist. */
-const GROUPS: readonly AddGroup[] = [addHub];
+const GROUPS: readonly AddGroup[] = [addHub, addOpen, addPeer, addLease, addToken];
 
 /** The program with all its commands, ready to parse. */
 export function buildProgram(session: Session): Command {
@@ -52,5 +56,18 @@ function thisProcess(): World {
     if (error.code === "EPIPE") process.exit(0); // `kxm … | head`
     throw error;
   });
-  return { env: process.env, cwd: process.cwd(), stdout: output(process.stdout), stderr: output(process.stderr), stopping: stop.signal };
+  const stdin = { isTTY: process.stdin.isTTY === true, read: readStdin };
+  return { env: process.env, cwd: process.cwd(), stdin, stdout: output(process.stdout), stderr: output(process.stderr), stopping: stop.signal };
+}
+
+/** Standard input to its end. @throws CommandFailed when it is longer than `max` bytes */
+async function readStdin(max: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > max) throw new CommandFailed(`standard input is longer than ${max} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }

@@ -69,6 +69,20 @@ export const VARIABLES: readonly Variable[] = [
   { of: "hub", name: "KXM_RATE_LIMIT_MAX", default: "600", meaning: "Requests an agent or address may make in one window. At least 1." },
   { of: "hub", name: "KXM_RATE_LIMIT_WINDOW_MS", default: "60000", meaning: "Length of that window. Milliseconds, at least 100." },
   {
+    of: "commands",
+    name: "KXM_URL",
+    default: "the hub of this workspace",
+    meaning: "Address of the hub that commands talk to, such as http://127.0.0.1:7331.",
+  },
+  {
+    of: "commands",
+    name: "KXM_TOKEN",
+    default: "this machine's operator token",
+    meaning: "Bearer token that commands show: a project's, or one of `kxm token create`.",
+  },
+  { of: "commands", name: "KXM_PROJECT", default: "name of the workspace's folder", meaning: "Project that commands are about." },
+  { of: "commands", name: "KXM_AGENT_NAME", default: "none", meaning: "Name under which `kxm peer` and `kxm lease` speak, instead of --as." },
+  {
     of: "runtime",
     name: "KXM_STATE_HOME",
     default: "the system's place for state, such as ~/.local/state/kxm",
