@@ -80,6 +80,7 @@ function settingsPage(): string {
     `## The hub\n\n${table(titles, of("hub"))}`,
     `## Commands\n\n${table(titles, of("commands"))}`,
     `## The Runtime\n\n${table(titles, of("runtime"))}`,
+    `## What a step's command is given\n\n${table(titles, of("steps"))}`,
   );
 }
 

@@ -3,8 +3,8 @@
 /** One variable. `default` says in words what holds without it. */
 export interface Variable {
   name: `KXM_${string}`;
-  /** Which program reads it. */
-  of: "hub" | "commands" | "runtime";
+  /** Which program reads it; `steps` is what the Runtime gives to the commands it starts. */
+  of: "hub" | "commands" | "runtime" | "steps";
   default: string;
   meaning: string;
 }
@@ -88,6 +88,17 @@ export const VARIABLES: readonly Variable[] = [
     default: "the system's place for state, such as ~/.local/state/kxm",
     meaning: "Where this user's Runtime and agents keep what they know between commands. An absolute path.",
   },
+  {
+    of: "runtime",
+    name: "KXM_RUNTIME_SYNC_INTERVAL_MS",
+    default: "10000",
+    meaning: "How often the Runtime reports to the hub without a new event. Milliseconds, 250 to 60000.",
+  },
+  { of: "steps", name: "KXM_RUN_ID", default: "set by the Runtime", meaning: "The run that the command belongs to." },
+  { of: "steps", name: "KXM_STEP_ID", default: "set by the Runtime", meaning: "The step that the command carries out." },
+  { of: "steps", name: "KXM_ATTEMPT_ID", default: "set by the Runtime", meaning: "The attempt; another one after a retry." },
+  { of: "steps", name: "KXM_LEASE_RESOURCE", default: "only with a lease", meaning: "The resource whose lease is held while the command runs." },
+  { of: "steps", name: "KXM_FENCING_TOKEN", default: "only with a lease", meaning: "Its fencing token: show it to whatever refuses a late holder." },
 ];
 
 /** Variables of the repository's own tests and scripts: not for users. */
