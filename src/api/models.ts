@@ -1,6 +1,8 @@
 // The names of what goes over the wire: every exported object schema of the protocol is a model of the reference, under its export's name.
 import type { TSchema } from "@sinclair/typebox";
 import * as agents from "../protocol/agents.ts";
+import * as alerts from "../protocol/alerts.ts";
+import * as approvals from "../protocol/approvals.ts";
 import * as audit from "../protocol/audit.ts";
 import * as context from "../protocol/context.ts";
 import * as events from "../protocol/events.ts";
@@ -8,6 +10,8 @@ import * as journal from "../protocol/journal.ts";
 import * as leases from "../protocol/leases.ts";
 import * as log from "../protocol/log.ts";
 import * as messages from "../protocol/messages.ts";
+import * as runs from "../protocol/runs.ts";
+import * as runtimes from "../protocol/runtimes.ts";
 import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
@@ -20,11 +24,15 @@ const MODULES: Record<string, object> = {
   journal,
   workflows,
   agents,
+  alerts,
+  approvals,
   audit,
   events,
   leases,
   log,
   messages,
+  runs,
+  runtimes,
   sessions,
   sync,
   "sync-event": syncEvent,

@@ -1,5 +1,7 @@
 // Every route of the JSON API, in one list. A route that is not here does not exist.
 import { agentRoutes } from "./agents.ts";
+import { alertRoutes } from "./alerts.ts";
+import { approvalRoutes } from "./approvals.ts";
 import { auditRoutes } from "./audit.ts";
 import { contextRoutes } from "./context.ts";
 import { health } from "./health.ts";
@@ -9,8 +11,11 @@ import { logRoutes } from "./log.ts";
 import { messageRoutes } from "./messages.ts";
 import { openapiRoute } from "./openapi.ts";
 import type { Route } from "./route.ts";
+import { runRoutes } from "./runs.ts";
+import { runtimeRoutes } from "./runtimes.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { streamRoutes } from "./streams.ts";
+import { syncRoutes } from "./sync.ts";
 import { tokenRoutes } from "./tokens.ts";
 import { webhookRoutes } from "./webhooks.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -24,6 +29,12 @@ export const ROUTES: readonly Route[] = [
   ...messageRoutes,
   ...streamRoutes,
   ...leaseRoutes,
+  // what Runtimes do and people decide
+  ...runtimeRoutes,
+  ...syncRoutes,
+  ...runRoutes,
+  ...approvalRoutes,
+  ...alertRoutes,
   // what coordinators do
   ...webhookRoutes,
   ...workflowRoutes,

@@ -1,6 +1,7 @@
 // The tables, written once over a kit of columns and evaluated once per dialect (schema-kit.ts). Read this file first.
 // Constraints live here and in the migrations; drift.test.ts holds schema and databases against each other.
 import { sql } from "drizzle-orm";
+import type { RunProjection } from "../protocol/runs.ts";
 import type { Kit } from "./schema-kit.ts";
 
 export type Tables = ReturnType<typeof defineTables>;
@@ -186,7 +187,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       startedAt: integer(),
       updatedAt: integer(), // occurredAt of the newest folded event
       endedAt: integer(),
-      projection: json<Record<string, unknown>>().notNull(), // steps, attempts, usage, blockers
+      projection: json<RunProjection>().notNull(), // steps, attempts, usage, blockers
     },
     (t) => [
       primaryKey({ columns: [t.projectId, t.runId] }),

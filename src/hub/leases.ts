@@ -9,7 +9,7 @@ import { iso } from "../protocol/time.ts";
 import type { Caller } from "./agents.ts";
 import type { Hub } from "./hub.ts";
 import * as rules from "./lease-rules.ts";
-import { type LogCursor, logCursor, type Wait } from "./log-cursor.ts";
+import { type LogWatch, type Wait, watchLog } from "./log-watch.ts";
 
 const SWEEP_ROWS = 500;
 
@@ -19,11 +19,26 @@ const SWEEP_ROWS = 500;
  * @throws HubError lease_held with the lease, when somebody else holds it (still, after waiting)
  */
 export async function acquire(hub: Hub, agent: Caller, request: rules.AcquireRequest, wait?: Wait): Promise<LeaseGranted> {
-  const cursor = wait && request.waitMs > 0 ? await logCursor(hub.engine, agent.project) : undefined;
-  const asked = await hub.engine.write(agent.project, (tx) => rules.acquire(tx, agent, cursor ? request : { ...request, waitMs: 0 }));
+  if (!wait || request.waitMs === 0) return answer(hub, await ask(hub, agent, { ...request, waitMs: 0 }));
+  const resource = rules.resourceOf(agent.project, request.name);
+  let ticket: number | undefined;
+  const watch = await watchLog(hub, agent.project, (event) => verdictOf(event, agent.id, ticket), resource);
+  try {
+    const asked = await ask(hub, agent, request);
+    if (asked.kind !== "waiting") return answer(hub, asked);
+    ticket = asked.ticket;
+    const lease = await inLine(hub, agent, asked, watch, wait);
+    return answer(hub, lease ? { kind: "granted", lease, renewed: false } : { ...asked, kind: "held", waiters: 0 });
+  } finally {
+    watch.leave();
+  }
+}
+
+const ask = (hub: Hub, agent: Caller, request: rules.AcquireRequest) => hub.engine.write(agent.project, (tx) => rules.acquire(tx, agent, request));
+
+/** @throws HubError lease_held, shutting_down */
+async function answer(hub: Hub, asked: rules.Asked): Promise<LeaseGranted> {
   if (asked.kind === "granted") return granted(hub, asked.lease, asked.renewed);
-  const lease = asked.kind === "waiting" ? await inLine(hub, agent, asked, cursor!, wait!) : undefined;
-  if (lease) return granted(hub, lease, false);
   hub.metrics.add("leases_refused");
   if (hub.stopping.aborted) throw new HubError("shutting_down", "the hub is stopping");
   throw await rules.refusal(hub.engine.read, "lease_held", (await currentHolder(hub, asked.lease)) ?? asked.lease, hub.clock());
@@ -136,23 +151,34 @@ export async function forgetLapsed(hub: Hub, limit = SWEEP_ROWS): Promise<number
   return done.filter(Boolean).length;
 }
 
+type Verdict = { granted: EventRow | undefined; own: boolean };
+
+/** What an event means for somebody in line: granted (through this ticket or another request of the same agent), or the wait is over. */
+function verdictOf(event: EventRow, agentId: string, own: number | undefined): Verdict | undefined {
+  const { holderId, ticket } = event.data;
+  if (own === undefined) return undefined; // not in line yet
+  if (event.type === "acquired" && holderId === agentId) return { granted: event, own: ticket === own };
+  return event.type === "wait_ended" && ticket === own ? { granted: undefined, own: true } : undefined;
+}
+
 /** Waits for the grant of one ticket. A client that hung up leaves the line and, if it was granted just then, gives the lease back. */
-async function inLine(hub: Hub, agent: Caller, asked: { lease: LeaseRow; ticket: number }, cursor: LogCursor, { until, gone }: Wait) {
-  const { resource, project } = asked.lease;
-  const verdict = (event: EventRow) => {
-    if (event.topic !== "leases" || event.subjectId !== resource) return undefined;
-    const { holderId, ticket } = event.data;
-    if (event.type === "acquired" && holderId === agent.id) return { granted: event, own: ticket === asked.ticket };
-    return event.type === "wait_ended" && ticket === asked.ticket ? { granted: undefined, own: true } : undefined;
-  };
-  let found = await cursor.first(verdict, AbortSignal.any([until, gone]));
-  if (!found && (await hub.engine.write(project, (tx) => rules.withdraw(tx, project, resource, asked.ticket)))) return undefined;
-  found ??= await cursor.passed(verdict);
+async function inLine(
+  hub: Hub,
+  agent: Caller,
+  { lease, ticket }: { lease: LeaseRow; ticket: number },
+  watch: LogWatch<Verdict>,
+  { until, gone }: Wait,
+): Promise<LeaseRow | undefined> {
+  const { resource, project } = lease;
+  // What was committed before the ticket was known passed the watch unseen.
+  let found = (await watch.passed()) ?? (await watch.first(AbortSignal.any([until, gone])));
+  if (!found && (await hub.engine.write(project, (tx) => rules.withdraw(tx, project, resource, ticket)))) return undefined;
+  found ??= await watch.passed();
   const event = found?.granted;
   if (!event) return undefined;
   const fence = event.data["fence"] as number;
   if (gone.aborted && found!.own) await hub.engine.write(project, (tx) => rules.giveBack(tx, resource, agent.id, fence));
-  return { ...asked.lease, fence, holderId: agent.id, holderName: agent.name, acquiredAt: event.at, expiresAt: event.data["expiresAt"] as number };
+  return { ...lease, fence, holderId: agent.id, holderName: agent.name, acquiredAt: event.at, expiresAt: event.data["expiresAt"] as number };
 }
 
 async function currentHolder(hub: Hub, { resource }: LeaseRow): Promise<LeaseRow | undefined> {

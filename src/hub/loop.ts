@@ -1,6 +1,7 @@
 // What happens by itself: the only timers of the hub. Each job runs to its end before the next begins, in bounded steps, and doing one twice
 // (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
 import { PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
+import * as commands from "./commands.ts";
 import type { Hub } from "./hub.ts";
 import * as leases from "./leases.ts";
 import { describeError } from "./log.ts";
@@ -27,6 +28,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
   const clock: retention.RetentionClock = { lastAt: undefined };
   return [
     { name: "leases", everyMs: SWEEP_INTERVAL_MS, run: leases.expireLapsed },
+    { name: "commands", everyMs: SWEEP_INTERVAL_MS, run: commands.expireUnclaimed },
     { name: "messages", everyMs: SWEEP_INTERVAL_MS, run: expireMessages },
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },

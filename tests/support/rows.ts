@@ -1,6 +1,7 @@
 // Rows for tests of the store itself: complete, valid and short to write. Tests of rules make theirs through the rules.
 import type { AgentRow, LeaseRow, MessageRow, SyncEventRow, SyncRunRow } from "../../src/db/schema.ts";
 import type { NewEvent } from "../../src/db/tx.ts";
+import { emptyProjection } from "../../src/hub/projection.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 
 /** A held lease. */
@@ -102,7 +103,7 @@ export const syncRunRow = (projectId: string, runId: string, over: Partial<SyncR
   startedAt: null,
   updatedAt: null,
   endedAt: null,
-  projection: {},
+  projection: emptyProjection(),
   ...over,
 });
 
