@@ -12,7 +12,14 @@ import { AUTH_FAILURES_PER_MINUTE_MAX } from "../protocol/limits.ts";
 /** An agent, by its key. */
 export type AgentCaller = { kind: "agent"; agent: AgentRow; project: string; actor: string };
 /** Somebody with a token, or on an open loopback hub nobody in particular. `project` null = every project. */
-export type TokenCaller = { kind: "token"; role: "admin" | "operator" | "viewer" | "project"; project: string | null; actor: string };
+export type TokenCaller = {
+  kind: "token";
+  role: "admin" | "operator" | "viewer" | "project";
+  project: string | null;
+  actor: string;
+  /** The one agent the token speaks for, when it was made for one. */
+  agentName?: string | null;
+};
 
 /** Rules of one route; see the wire contract's table of credentials. */
 export type Credential =

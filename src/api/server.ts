@@ -21,8 +21,7 @@ type Incoming = {
 };
 
 /** The API over one hub, as an Elysia app to listen with or to mount. @param rules who may call; `hosts` is filled in once the port is known */
-export function createApi(hub: Hub, rules: AdmissionRules, routes: readonly Route[] = ROUTES) {
-  const credentials = createCredentials(hub);
+export function createApi(hub: Hub, rules: AdmissionRules, routes: readonly Route[] = ROUTES, credentials = createCredentials(hub)) {
   const limit = hub.settings.rateLimit && createRateLimit(hub.settings.rateLimit);
   if (limit) hub.sweepers.add(limit.sweep);
   const app = new Elysia({ strictPath: true, normalize: false });

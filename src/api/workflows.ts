@@ -6,7 +6,7 @@ import * as checkpoints from "../hub/workflows/checkpoints.ts";
 import { conditionsOf } from "../hub/workflows/conditions.ts";
 import * as degradations from "../hub/workflows/degradations.ts";
 import { failOverdue } from "../hub/workflows/endings.ts";
-import { lockRun, requireCoordinator, runOf } from "../hub/workflows/runs.ts";
+import { lockRun, projectOfRun, requireCoordinator, runOf } from "../hub/workflows/runs.ts";
 import { HubError } from "../protocol/errors.ts";
 import { JournalRequest } from "../protocol/journal.ts";
 import { CheckpointRequest, DegradationRequest, WaitRequest, type WorkflowRun } from "../protocol/workflows.ts";
@@ -27,13 +27,6 @@ async function currentRun(hub: Hub, id: string): Promise<WorkflowRun> {
     if (await failOverdue(tx, run)) hub.metrics.add("workflow_wait_timeouts");
     return run;
   });
-}
-
-/** The project whose lane a write on this run takes. */
-async function projectOf(hub: Hub, id: string): Promise<string> {
-  const row = await hub.engine.read.workflows.find(id);
-  if (!row) throw new HubError("workflow_not_found", `there is no workflow run ${id}`);
-  return row.project;
 }
 
 const listWorkflows = route({
@@ -95,7 +88,9 @@ const checkpointWorkflow = route({
     "workflow_provenance_invalid",
   ],
   run: async ({ hub, caller, params, body }) => {
-    const result = await hub.engine.write(await projectOf(hub, params.runId), (tx) => checkpoints.checkpoint(tx, caller.agent, params.runId, body));
+    const result = await hub.engine.write(await projectOfRun(hub.engine.read, params.runId), (tx) =>
+      checkpoints.checkpoint(tx, caller.agent, params.runId, body),
+    );
     hub.metrics.add("workflow_checkpoints");
     return { status: 200, body: result };
   },
@@ -122,7 +117,9 @@ const waitWorkflow = route({
     "workflow_provenance_invalid",
   ],
   run: async ({ hub, caller, params, body }) => {
-    const result = await hub.engine.write(await projectOf(hub, params.runId), (tx) => checkpoints.wait(tx, caller.agent, params.runId, body));
+    const result = await hub.engine.write(await projectOfRun(hub.engine.read, params.runId), (tx) =>
+      checkpoints.wait(tx, caller.agent, params.runId, body),
+    );
     hub.metrics.add("workflow_waits");
     return { status: 202, body: result };
   },
@@ -147,7 +144,7 @@ const recordJournal = route({
     "journal_evidence_required",
   ],
   run: async ({ hub, caller, params, body }) => {
-    const entry = await hub.engine.write(await projectOf(hub, params.runId), async (tx) => {
+    const entry = await hub.engine.write(await projectOfRun(hub.engine.read, params.runId), async (tx) => {
       const run = await lockRun(tx, params.runId);
       requireCoordinator(run, caller.agent, "journal");
       return journal.record(tx, run, caller.agent.id, body);
@@ -179,7 +176,7 @@ const degradeWorkflow = route({
     "workflow_degradation_conflict",
   ],
   run: async ({ hub, caller, params, body }) => {
-    const result = await hub.engine.write(await projectOf(hub, params.runId), (tx) =>
+    const result = await hub.engine.write(await projectOfRun(hub.engine.read, params.runId), (tx) =>
       degradations.degrade(tx, params.runId, body, { actor: caller.actor, role: caller.role, origin: "api" }),
     );
     if (!result.duplicate) hub.metrics.add("workflow_degradations");

@@ -1,11 +1,14 @@
 // The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
 import { networkInterfaces } from "node:os";
+import { createCredentials } from "../api/credentials.ts";
+import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
 import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
 import { createLoop } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
+import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { newId } from "../protocol/ids.ts";
 import { createViews } from "../views/server.tsx";
@@ -51,7 +54,10 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
-    const app = createApi(hub, rules).use(createViews(hub, rules));
+    const credentials = createCredentials(hub);
+    const app = createApi(hub, rules, ROUTES, credentials)
+      .use(createMcp(hub, rules, credentials))
+      .use(createViews(hub, rules));
     const listening = listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);

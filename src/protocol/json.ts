@@ -11,27 +11,34 @@ const bad = (why: string) => new HubError("invalid_json", `the body is not accep
  *   more than 10,000 members, integers beyond 2^53 - 1, or a value that is not an object
  */
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {
-  if (bytes.length === 0) return {};
-  let text: string;
+  return bytes.length === 0 ? {} : parseObject(decode(bytes));
+}
+
+/** The same strictness for any JSON value (JSON-RPC sends arrays, too). @throws HubError invalid_json */
+export const parseJson = (bytes: Uint8Array): unknown => parseText(decode(bytes));
+
+function decode(bytes: Uint8Array): string {
   try {
-    text = utf8.decode(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw bad("invalid UTF-8");
   }
-  return parseObject(text);
 }
 
 /** The same for text that is already decoded. @throws HubError invalid_json */
 export function parseObject(text: string): Record<string, unknown> {
-  let value: unknown;
+  const value = parseText(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw bad("the top level must be an object");
+  return value as Record<string, unknown>;
+}
+
+function parseText(text: string): unknown {
   scan(text);
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
     throw bad("syntax error");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw bad("the top level must be an object");
-  return value as Record<string, unknown>;
 }
 
 const QUOTE = 34;

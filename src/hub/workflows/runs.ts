@@ -1,7 +1,7 @@
 // A workflow run: loading, saving, starting it from a delivery. Run, receipt, journal entry and message of one step commit together.
 // Codes: workflow_not_found, workflow_forbidden, webhook_delivery_conflict, webhook_payload_replayed, workflow_target_unavailable, workflow_evidence_policy_invalid, workflow_evidence_policy_unresolvable.
 import type { AgentRow, WorkflowRunRow } from "../../db/schema.ts";
-import type { Tx } from "../../db/tx.ts";
+import type { Stores, Tx } from "../../db/tx.ts";
 import { HubError } from "../../protocol/errors.ts";
 import { iso } from "../../protocol/time.ts";
 import type { EvidencePolicy, ResolvedPolicy, StageState, WorkflowDefinition, WorkflowRun } from "../../protocol/workflows.ts";
@@ -19,6 +19,13 @@ export async function lockRun(tx: Tx, id: string): Promise<WorkflowRun> {
   const row = await tx.workflows.lock(id);
   if (!row) throw new HubError("workflow_not_found", `there is no workflow run ${id}`);
   return structuredClone(runOf(row));
+}
+
+/** The project whose lane a write on this run takes. @throws HubError workflow_not_found */
+export async function projectOfRun(read: Stores, id: string): Promise<string> {
+  const row = await read.workflows.find(id);
+  if (!row) throw new HubError("workflow_not_found", `there is no workflow run ${id}`);
+  return row.project;
 }
 
 /** Refuses everybody but the coordinator. @throws HubError workflow_forbidden naming the coordinator */
