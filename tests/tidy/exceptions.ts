@@ -40,16 +40,6 @@ export const EXCEPTIONS: Exception[] = [
     why: "A store that nobody serves yet (opening, restoring) has no lane; the callback is synchronous and runs one rule.",
   },
   {
-    rule: "a function has at most 70 lines",
-    path: "src/db/engine-sqlite.ts",
-    why: "One closure holds the connection's state: lane, queue and close share it, and nothing else can reach it.",
-  },
-  {
-    rule: "a function has at most 70 lines",
-    path: "src/db/engine-postgres.ts",
-    why: "One closure holds the pool's state: lanes, listener and close share it, and nothing else can reach it.",
-  },
-  {
     rule: "markup is trusted in few places",
     path: "src/views/ui/icon.tsx",
     why: "Drawings are constants of icon-paths.ts, and nothing else is passed.",

@@ -25,20 +25,27 @@ const STARTS = [
   /^\).* \{$/, // the end of parameters that take several lines
 ];
 
-/** The formatter gives every block its own indent, so a function ends at the next line with the indent of its first and a closing bracket. */
+/**
+ * Lines of a function are its own: those of functions inside it count for them. A factory that returns an object of short functions is short.
+ * The formatter gives every block its own indent, so a function ends at the next line with the indent of its first and a closing bracket.
+ */
 function longFunctions(files: SourceFile[]): Finding[] {
   return product(files).flatMap(({ path, text }) => {
     const rows = text.split("\n");
-    return rows.flatMap((row, index) => {
-      if (STORE.test(row)) return [];
+    const spans = rows.flatMap((row, start) => {
+      if (!STARTS.some((pattern) => pattern.test(row.trim()))) return [];
       const indent = row.length - row.trimStart().length;
-      if (!STARTS.some((start) => start.test(row.trim()))) return [];
       const closing = new RegExp(`^ {${indent}}[})]`);
-      let end = index + 1;
+      let end = start + 1;
       while (end < rows.length && !(closing.test(rows[end]!) && !/^\s*\).* \{$/.test(rows[end]!))) end++;
-      const count = end - index + 1;
-      return count > FUNCTION_LINES_MAX && end < rows.length
-        ? [{ path, line: index + 1, message: `a function of ${count} lines; at most ${FUNCTION_LINES_MAX}: ${row.trim().slice(0, 60)}` }]
+      return end < rows.length ? [{ start, end, row }] : [];
+    });
+    return spans.flatMap(({ start, end, row }) => {
+      const inner = spans.filter((other) => other.start > start && other.end < end);
+      const nested = new Set(inner.flatMap((other) => Array.from({ length: other.end - other.start + 1 }, (_, offset) => other.start + offset)));
+      const count = end - start + 1 - nested.size;
+      return count > FUNCTION_LINES_MAX && !STORE.test(row)
+        ? [{ path, line: start + 1, message: `a function of ${count} lines; at most ${FUNCTION_LINES_MAX}: ${row.trim().slice(0, 60)}` }]
         : [];
     });
   });
