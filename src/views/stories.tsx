@@ -6,11 +6,12 @@ import { FEEDBACK_STORIES } from "./stories/feedback.tsx";
 import { FIGURE_STORIES } from "./stories/figures.tsx";
 import { FORM_STORIES, storyDialogs } from "./stories/forms.tsx";
 import { LIST_STORIES } from "./stories/lists.tsx";
+import { SampleOverview } from "./stories/overview.tsx";
 import type { Story } from "./stories/story.tsx";
 import { Button } from "./ui/button.tsx";
 import { Flash } from "./ui/feedback.tsx";
 import { Layout, type LayoutProps } from "./ui/layout.tsx";
-import { PageHead, Section } from "./ui/page.tsx";
+import { Columns, PageHead, Section } from "./ui/page.tsx";
 
 export type { Story } from "./stories/story.tsx";
 
@@ -31,73 +32,70 @@ const StorySection = ({ story, now }: { story: Story; now: number }) => (
 );
 
 type StoriesProps = Pick<LayoutProps, "now" | "theme" | "events" | "navHref" | "palette"> & {
-  /** Only the story with this id. */
+  /** Only the story with this id, or `overview` for the sample page. */
   only?: string;
 };
 
+const SAMPLE = {
+  project: { id: "atlas-payments", name: "atlas-payments", sub: "4 machines · 44 agents" },
+  projects: [
+    { name: "atlas-payments", href: "#status", count: 44, current: true },
+    { name: "customer-identity-platform", href: "#status", count: 11 },
+    { name: "All projects", href: "#status", count: 3 },
+  ],
+  counts: {
+    approvals: { count: 5, tone: "attn" },
+    runs: { count: 12 },
+    messages: { count: 23 },
+    leases: { count: 9 },
+    agents: { count: 44 },
+    runtimes: { count: 4 },
+    sync: { count: 1, tone: "bad" },
+  },
+  csrf: "story",
+  session: { role: "operator", signOut: "/session/end" },
+  version: "0.1.0",
+} satisfies Partial<LayoutProps>;
+
 /** The page `/stories`. It is served in development only and reads nothing. */
-export const StoriesPage = ({ now, theme, events, navHref, palette, only }: StoriesProps): Html => {
+export const StoriesPage = ({ only, ...props }: StoriesProps): Html => {
+  const { now } = props;
+  if (only === "overview")
+    return (
+      <Layout title="Overview" place="overview" dialogs={storyDialogs()} {...SAMPLE} {...props}>
+        <SampleOverview now={now} />
+      </Layout>
+    );
   const stories = only ? STORIES.filter(({ id }) => id === only) : STORIES;
   const narrow = stories.filter(({ wide }) => !wide);
   const middle = Math.ceil(narrow.length / 2);
   return (
-    <Layout
-      title="Components"
-      project={{ id: "atlas-payments", name: "atlas-payments", sub: "4 machines · 44 agents" }}
-      projects={[
-        { name: "atlas-payments", href: "#status", count: 44, current: true },
-        { name: "customer-identity-platform", href: "#status", count: 11 },
-        { name: "All projects", href: "#status", count: 3 },
-      ]}
-      counts={{
-        approvals: { count: 5, tone: "attn" },
-        runs: { count: 12 },
-        messages: { count: 23 },
-        leases: { count: 9 },
-        agents: { count: 44 },
-        sync: { count: 1, tone: "bad" },
-      }}
-      csrf="story"
-      session={{ role: "operator", signOut: "/session/end" }}
-      version="0.1.0"
-      flashes={
-        only ? undefined : (
-          <Flash tone="ok" text="Approved 2, refused 1" hint="apr_90c2…: the content changed after you opened it. Nothing was applied." />
-        )
-      }
-      dialogs={storyDialogs()}
-      {...{ now, theme, events, navHref, palette }}
-    >
+    <Layout title="Components" flashes={only ? undefined : <SampleFlash />} dialogs={storyDialogs()} {...SAMPLE} {...props}>
       <PageHead
         title="Components"
         sub={["every component in every state", "class names as in the stylesheet"]}
         actions={
           <>
-            <Button opens="palette" hotkey="⌘K">
-              Palette
-            </Button>
+            <Button opens="palette">Palette</Button>
             <Button opens="keysheet">Keys</Button>
             <Button opens="story-confirm">Dialog</Button>
           </>
         }
       />
-      <div class="cols cols--even">
-        <div>
-          {narrow.slice(0, middle).map((story) => (
-            <StorySection story={story} now={now} />
-          ))}
-        </div>
-        <div>
-          {narrow.slice(middle).map((story) => (
-            <StorySection story={story} now={now} />
-          ))}
-        </div>
-      </div>
-      {stories
-        .filter(({ wide }) => wide)
-        .map((story) => (
-          <StorySection story={story} now={now} />
-        ))}
+      <Columns even main={<StorySections of={narrow.slice(0, middle)} now={now} />} aside={<StorySections of={narrow.slice(middle)} now={now} />} />
+      <StorySections of={stories.filter(({ wide }) => wide)} now={now} />
     </Layout>
   );
 };
+
+const StorySections = ({ of, now }: { of: readonly Story[]; now: number }) => (
+  <>
+    {of.map((story) => (
+      <StorySection story={story} now={now} />
+    ))}
+  </>
+);
+
+const SampleFlash = () => (
+  <Flash tone="ok" text="Approved 2, refused 1" hint="apr_90c2…: the content changed after you opened it. Nothing was applied." />
+);

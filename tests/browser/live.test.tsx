@@ -196,6 +196,22 @@ describe.skipIf(!CHROMIUM)("a live page in Chromium", () => {
     );
   });
 
+  test("a session that ended is said to have ended, what was typed stays, and pressing leads to the sign-in page", async () => {
+    const { page } = watched;
+    await page.fill("#reply", "half a sen");
+    server.refuse = true;
+    server.signedOut = true;
+    server.drop();
+    await eventually(
+      () => liveState(page),
+      (state) => state === "Signed outsign in again",
+      "the indicator",
+    );
+    expect(await page.inputValue("#reply")).toBe("half a sen");
+    await page.click(".side [data-live]");
+    await page.waitForURL("**/still");
+  });
+
   test("the hub's clock is the last word on what time it is", async () => {
     const { page } = watched;
     server.fragments.set("/ui/runs", () => (
@@ -342,11 +358,11 @@ describe.skipIf(!CHROMIUM)("a live page in Chromium", () => {
     await page.keyboard.press("Escape");
     expect(await page.locator("#filter-completions [role=option]").count()).toBe(0);
     expect(await page.getAttribute("#filter-q", "aria-expanded")).toBe("false");
+    expect(complaints).toEqual([]);
     server.fragments.set("/runs", () => <p id="searched">searched</p>);
     server.hidden.add("/runs");
     await page.keyboard.press("Enter");
     await page.waitForURL("**/runs?q=refund+status%3Auncertain");
-    expect(complaints).toEqual([]);
   });
 
   test("a confirmed act closes its dialog, a refused one keeps it with what was typed, a flash can be dismissed", async () => {

@@ -3,7 +3,8 @@
 import { serveAsset } from "../../src/views/assets/assets.ts";
 import { type Child, Fragment, type Html, wholePage } from "../../src/views/jsx/jsx-runtime.ts";
 import { StoriesPage } from "../../src/views/stories.tsx";
-import { Layout, themeOf } from "../../src/views/ui/layout.tsx";
+import { Layout, SoloLayout, type Theme, themeOf } from "../../src/views/ui/layout.tsx";
+import { SignIn } from "../../src/views/ui/signin.tsx";
 
 export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -29,6 +30,8 @@ export type StoriesServer = {
   /** Ends all streams; `refuse` answers new ones with 503 until set back. */
   drop: () => void;
   refuse: boolean;
+  /** The session has ended: pages lead to the sign-in page. */
+  signedOut: boolean;
   status: number;
   stop: () => Promise<void>;
 };
@@ -60,6 +63,7 @@ export function serveStories(): StoriesServer {
     fetched: [],
     streams: [],
     refuse: false,
+    signedOut: false,
     status: 200,
     send: ({ event, id, data = {} }) => {
       for (const stream of streams) stream.enqueue(`event: ${event}\n${id ? `id: ${id}\n` : ""}data: ${JSON.stringify(data)}\n\n`);
@@ -102,6 +106,8 @@ export function serveStories(): StoriesServer {
         return state.refuse ? new Response("no", { status: 503 }) : stream(request);
       }
       if (url.pathname === "/stories") return html(<StoriesPage now={NOW} theme={theme} only={url.searchParams.get("only") ?? undefined} />);
+      if (url.pathname === "/sign-in") return html(<SignInPage theme={theme} />);
+      if (url.pathname === "/live" && state.signedOut) return new Response(null, { status: 303, headers: { location: "/still" } });
       if (url.pathname === "/live") return html(<LivePage state={state} theme={theme} events="/ui/events?project=atlas&after=g1.7" />);
       if (url.pathname === "/still") return html(<LivePage state={state} theme={theme} />);
       const act = state.acts.get(url.pathname);
@@ -119,7 +125,19 @@ export function serveStories(): StoriesServer {
   return state;
 }
 
-const LivePage = ({ state, theme, events }: { state: StoriesServer; theme: "auto" | "light" | "dark"; events?: string }): Html => (
+const SignInPage = ({ theme }: { theme: Theme }): Html => (
+  <SoloLayout title="Sign in" now={NOW} theme={theme}>
+    <SignIn
+      action="/sign-in"
+      hub="127.0.0.1:4319"
+      back="/runs/run_5b1e"
+      idleHours={12}
+      notice={{ tone: "attn", title: "That link was used already.", text: "Ask for a new one with the command below." }}
+    />
+  </SoloLayout>
+);
+
+const LivePage = ({ state, theme, events }: { state: StoriesServer; theme: Theme; events?: string }): Html => (
   <Layout
     title="Live"
     projects={[]}

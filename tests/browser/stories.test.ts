@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import axe from "axe-core/axe.min.js" with { type: "text" };
 import type { Browser } from "playwright-core";
@@ -15,6 +15,12 @@ const VIEWS = [
   { name: "phone-light", width: 360, colorScheme: "light" },
   { name: "phone-dark", width: 360, colorScheme: "dark" },
 ] as const;
+const PAGES = [
+  ["stories", "/stories"],
+  ["overview", "/stories?only=overview"],
+  ["sign-in", "/sign-in"],
+] as const;
+setDefaultTimeout(SLOW_MS);
 
 describe.skipIf(!CHROMIUM)("the story page in Chromium", () => {
   let browser: Browser;
@@ -22,20 +28,19 @@ describe.skipIf(!CHROMIUM)("the story page in Chromium", () => {
   beforeAll(async () => {
     server = serveStories();
     browser = await launch();
-  }, SLOW_MS);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();
   });
 
-  for (const { name, width, colorScheme } of VIEWS) {
-    test(
-      `${name}: nothing complains, nothing scrolls sideways, axe finds nothing`,
-      async () => {
-        const { page, complaints, close } = await open(browser, `${server.url}/stories`, { viewport: { width, height: 900 }, colorScheme });
+  for (const { name, width, colorScheme } of VIEWS)
+    for (const [what, path] of PAGES)
+      test(`${what}, ${name}: nothing complains, nothing scrolls sideways, axe finds nothing`, async () => {
+        const { page, complaints, close } = await open(browser, `${server.url}${path}`, { viewport: { width, height: 900 }, colorScheme });
         expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
         expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toContain(colorScheme);
-        await page.screenshot({ path: join(ARTIFACTS, `stories-${name}.png`), fullPage: true });
+        await page.screenshot({ path: join(ARTIFACTS, `${what}-${name}.png`), fullPage: true });
         // The checker itself is a script the policy would refuse, so it is brought in from outside the page.
         await page.evaluate(axe);
         const findings = await page.evaluate(async () => {
@@ -46,10 +51,7 @@ describe.skipIf(!CHROMIUM)("the story page in Chromium", () => {
         expect(findings).toEqual([]);
         expect(complaints).toEqual([]);
         await close();
-      },
-      SLOW_MS,
-    );
-  }
+      });
 
   test("a switched theme is kept and painted by the server", async () => {
     const { page, complaints, close } = await open(browser, `${server.url}/stories?only=status`, { colorScheme: "light" });

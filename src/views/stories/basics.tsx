@@ -124,7 +124,7 @@ const live: Story = {
   title: "Live",
   shows: ".live",
   render: () => (
-    <Variant name="not live, connecting, on, reconnecting, paused, off">
+    <Variant name="not live, connecting, on, reconnecting, paused, off, signed out">
       <div hx-ignore>
         {(
           [
@@ -134,6 +134,7 @@ const live: Story = {
             ["retry", "try 3, in 4 s"],
             ["paused", "14 waiting"],
             ["off", "since 14:01"],
+            ["gone", "sign in again"],
           ] as const
         ).map(([state, detail]) => (
           <LiveIndicator state={state} detail={detail} sample />

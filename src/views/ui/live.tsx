@@ -38,8 +38,16 @@ export const Live = ({ id, topic, href, children, className }: LiveRegion & { id
   </div>
 );
 
-export type LiveState = "still" | "on" | "wait" | "retry" | "paused" | "off";
-const WORDS = { still: "Not live", on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" } as const;
+export type LiveState = "still" | "on" | "wait" | "retry" | "paused" | "off" | "gone";
+const WORDS = {
+  still: "Not live",
+  on: "Live",
+  wait: "Connecting",
+  retry: "Reconnecting",
+  paused: "Paused",
+  off: "Hub unreachable",
+  gone: "Signed out",
+} as const;
 
 /** Live, reconnecting, paused or off, and how far behind. A page is sent as `still`; the script knows better once its stream is open. Pressing it pauses. A `sample` is not this page's own. */
 export const LiveIndicator = ({ state = "still", detail = "", sample }: { state?: LiveState; detail?: string; sample?: boolean }) => (

@@ -1,9 +1,9 @@
 // One stream of signals per page. A signal names a topic; regions of that topic refetch themselves and are morphed in by htmx.
 const SILENT_MS = 25_000; // the hub beats at least every 10 s
 const HIDDEN_MS = 10_000; // a tab nobody sees gives its connection back: a browser has six per host
-const WORDS = { on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable" };
+const WORDS = { on: "Live", wait: "Connecting", retry: "Reconnecting", paused: "Paused", off: "Hub unreachable", gone: "Signed out" };
 let source, beats, lastId, heardAt, retryAt, lostAt, hiddenAt, oldest, behind, shown;
-let [tries, waiting, paused, stale] = [0, 0, false, false];
+let [tries, waiting, paused, stale, gone] = [0, 0];
 
 const topicsHere = () => new Set(all("[data-live-topics]").flatMap((region) => region.dataset.liveTopics.split(" ")));
 
@@ -42,7 +42,7 @@ function connect() {
   mine.listen();
   mine.onopen = () => {
     if (lostAt || !url.searchParams.has("after")) changed("all");
-    [tries, lostAt] = [0, undefined];
+    [tries, lostAt, gone] = [0];
     showState();
   };
   mine.onerror = lost;
@@ -51,6 +51,14 @@ function lost() {
   close();
   lostAt ??= hubNow();
   retryAt = performance.now() + Math.min(15_000, 500 * 2 ** tries++) * (0.8 + 0.4 * Math.random());
+  // A stream does not say why it was refused; the page itself does.
+  if (tries === 2)
+    fetch(location, { redirect: "manual" }).then(
+      (answer) => {
+        gone = answer.type === "opaqueredirect";
+      },
+      () => {},
+    );
   showState();
 }
 function close() {
@@ -59,12 +67,13 @@ function close() {
 }
 function showState() {
   const open = source?.readyState === EventSource.OPEN;
-  const state = paused ? "paused" : open && !stale ? "on" : tries > 4 ? "off" : lostAt || stale ? "retry" : "wait";
+  const state = gone ? "gone" : paused ? "paused" : open && !stale ? "on" : tries > 4 ? "off" : lostAt || stale ? "retry" : "wait";
   const lag = oldest ? hubNow() - oldest : behind;
   const detail = {
     on: lag === undefined ? "" : lag < 10_000 ? `${(Math.max(0, lag) / 1000).toFixed(1)} s behind` : `${words(lag)} behind`,
     retry: retryAt ? `try ${tries}, in ${Math.max(0, Math.ceil((retryAt - performance.now()) / 1000))} s` : "some parts are older",
     paused: waiting > 0 ? `${waiting} waiting` : "",
+    gone: "sign in again",
     off: lostAt ? `since ${new Date(lostAt).toISOString().slice(11, 16)}` : "",
   }[state];
   for (const button of all("[data-live]")) {
@@ -81,6 +90,7 @@ function showState() {
   shown = state;
 }
 function pause() {
+  if (gone) location.reload();
   paused = !paused;
   if (!paused) {
     waiting = 0;
