@@ -7,15 +7,17 @@ import { ask } from "../client/http.ts";
 import { VARIABLES } from "../protocol/variables.ts";
 import { VERSION } from "../protocol/version.ts";
 import { define, duration, group, number, spell } from "./command.ts";
+import { makeLink } from "./open.ts";
 import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
+import { ownName, ownScript } from "./own-name.ts";
 import { readSettings, type ServeSettings } from "./settings.ts";
-import { isAlive, privateFolder, readNote, removeNote, writeNote } from "./state-dir.ts";
+import { type HubNote, isAlive, privateFolder, readAdminToken, readNote, removeNote, writeNote } from "./state-dir.ts";
 
 const START_WAIT_MS = 15_000;
 const PROBE_MS = 2_000;
 const LOOK_AGAIN_MS = 25;
 
-type StartOptions = { host?: string; port?: number; detach?: boolean };
+type StartOptions = { host?: string; port?: number; detach?: boolean; quiet?: boolean };
 
 /** Adds `kxm hub` and its commands. */
 export function addHub(program: Command): void {
@@ -32,10 +34,11 @@ export function addHub(program: Command): void {
       command
         .option("--host <name>", "name or address to listen on (KXM_HOST)")
         .option("--port <number>", "port to listen on, 0 for any free one (KXM_PORT)", number(0, 65_535))
+        .option("-q, --quiet", "print the address and nothing else")
         .option("-d, --detach", "start in the background and return once it answers"),
     run: ({ options, out, world }) => {
       const settings = readSettings(withOptions(world.env, options), world.cwd);
-      return options.detach ? startDetached(settings, options, out, world) : runHere(settings, out, world);
+      return options.detach ? startDetached(settings, options, out, world) : runHere(settings, options, out, world);
     },
   });
   define<{ timeout: number }>(hub, {
@@ -59,24 +62,34 @@ const withOptions = (env: World["env"], { host, port }: StartOptions) => ({
   ...(port !== undefined && { KXM_PORT: String(port) }),
 });
 
-async function runHere(settings: ServeSettings, out: Output, world: World): Promise<number> {
+async function runHere(settings: ServeSettings, { quiet }: StartOptions, out: Output, world: World): Promise<number> {
   const { serve } = await import("./serve.ts");
   const serving = await serve(settings, (text) => world.stderr.write(`kxm: ${text}\n`));
   const note = { pid: process.pid, url: serving.url, version: VERSION, startedAt: new Date().toISOString(), logPath: settings.logPath };
   writeNote(settings.stateDir, note);
-  out.result(note, () => greet(out, serving.url));
   const { promise, resolve } = Promise.withResolvers<void>();
   world.stopping.addEventListener("abort", () => resolve(), { once: true });
-  if (!world.stopping.aborted) await promise;
+  if (world.stopping.aborted) resolve();
+  if (quiet) out.result(note, () => out.line(`KXM hub ${note.url}`));
+  else await greet(settings, note, out, world);
+  await promise;
   await serving.stop();
   removeNote(settings.stateDir, process.pid);
   return EXIT.ok;
 }
 
 /** The one line with the address, then what to do with it. */
-function greet(out: Output, url: string) {
-  out.line(`KXM hub ${out.styled("bold", url)}`);
-  out.line(`  connect an agent:   kxm peer --as reviewer list`);
+async function greet(settings: ServeSettings, note: HubNote, out: Output, world: World) {
+  const operatorToken = world.env["KXM_AUTH_TOKEN"]?.trim() || readAdminToken(settings.stateDir);
+  const link = await makeLink({ url: note.url, operatorToken }, {}, world).catch(() => undefined);
+  const kxm = ownName(world.cwd);
+  out.result({ ...note, ...(link && { signIn: link.url }) }, () => {
+    out.line(`KXM hub ${out.styled("bold", note.url)}`);
+    if (link) out.line(`  dashboard   ${link.url}`);
+    if (link) out.line(out.styled("dim", `              works once, within a minute; \`${kxm} open\` makes another`));
+    out.line(`  talk        ${kxm} peer --as alice inbox --follow`);
+    out.line(`              ${kxm} peer --as bob send alice 'hello' --wait   (in another terminal)`);
+  });
 }
 
 async function startDetached(settings: ServeSettings, options: StartOptions, out: Output, world: World): Promise<number> {
@@ -86,7 +99,12 @@ async function startDetached(settings: ServeSettings, options: StartOptions, out
   const outputPath = join(settings.stateDir, "hub.out");
   const output = openSync(outputPath, "w", 0o600);
   const env = { ...withOptions(world.env, options) };
-  const child = spawn(process.execPath, [...ownScript(), "hub", "start"], { cwd: world.cwd, env, stdio: ["ignore", output, output], detached: true });
+  const child = spawn(process.execPath, [...ownScript(), "hub", "start", "--quiet"], {
+    cwd: world.cwd,
+    env,
+    stdio: ["ignore", output, output],
+    detached: true,
+  });
   closeSync(output);
   child.unref();
   let ended = false;
@@ -97,10 +115,8 @@ async function startDetached(settings: ServeSettings, options: StartOptions, out
   while (performance.now() < deadline) {
     const note = readNote(settings.stateDir);
     if (note && note.pid === child.pid && (await answers(note.url))) {
-      out.result(note, () => {
-        greet(out, note.url);
-        out.line(`  runs in the background (pid ${note.pid}); stop it with \`kxm hub stop\``);
-      });
+      await greet(settings, note, out, world);
+      out.line(`  running     in the background, pid ${note.pid}; \`${ownName(world.cwd)} hub stop\` ends it`);
       return EXIT.ok;
     }
     if (ended) throw new CommandFailed(lastWords(outputPath), undefined);
@@ -112,9 +128,6 @@ async function startDetached(settings: ServeSettings, options: StartOptions, out
     EXIT.timedOut,
   );
 }
-
-/** How this program is started again: a compiled one is itself, else the runtime needs the script. */
-export const ownScript = (): string[] => (Bun.main.startsWith("/$bunfs/") || Bun.main.includes("~BUN") ? [] : ["--no-env-file", Bun.main]);
 
 const lastWords = (path: string): string =>
   readFileSync(path, "utf8")

@@ -41,7 +41,8 @@ export function listen(app: App, host: string, port: number): Listening {
     }
     app.server = first; // Elysia hands it to routes; lifting a timeout and reading an address go by the request, whichever server took it
     const servers = second ? [first, second] : [first];
-    const name = host.includes(":") ? `[${host}]` : both ? "127.0.0.1" : host;
+    const everywhere = host === "0.0.0.0" || host === "::";
+    const name = both || everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
     return { url: `http://${name}:${first.port}`, port: first.port!, stop: (graceMs) => stop(servers, graceMs) };
   }
 }

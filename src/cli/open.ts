@@ -5,7 +5,7 @@ import { ask } from "../client/http.ts";
 import { ROLES, type RoleWord, type SigninLink } from "../protocol/sessions.ts";
 import { define } from "./command.ts";
 import { UsageError, type World } from "./output.ts";
-import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
+import { asOperator, CLI_HEADERS, findTarget, type Target, type TargetOptions, withTarget } from "./target.ts";
 
 type OpenOptions = TargetOptions & { role?: RoleWord; print?: boolean };
 
@@ -33,7 +33,7 @@ export function addOpen(program: Command): void {
 }
 
 /** Asks a hub for a sign-in link. @throws HubRefusal, HubUnreachable */
-export async function makeLink(target: Parameters<typeof asOperator>[0], body: object, world: World): Promise<SigninLink> {
+export async function makeLink(target: Pick<Target, "url" | "operatorToken">, body: object, world: World): Promise<SigninLink> {
   return (await ask<SigninLink>(asOperator(target), "POST", "/v1/signin-links", { body, headers: CLI_HEADERS, signal: world.stopping })).body;
 }
 

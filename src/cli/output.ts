@@ -1,6 +1,7 @@
 // What a command shows: tables and facts for people, one JSON document per result for programs (`--json`). Text of agents is made harmless here.
 import { HubRefusal, HubTimeout, HubUnreachable } from "../client/http.ts";
-import { ERRORS, HubError } from "../protocol/errors.ts";
+import { ERRORS, type ErrorCode, HubError } from "../protocol/errors.ts";
+import { CLI_HINTS } from "./hints.ts";
 
 /** How a command ended. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, timedOut: 4 } as const;
@@ -150,7 +151,14 @@ interface Failure {
 function describeFailure(error: unknown): Failure {
   if (error instanceof UsageError) return { message: error.message, exitCode: EXIT.usage };
   if (error instanceof CommandFailed) return { message: error.message, hint: error.hint, exitCode: error.exitCode };
-  if (error instanceof HubRefusal) return { message: error.message, code: error.code, hint: error.hint, extras: error.extras, exitCode: EXIT.failed };
+  if (error instanceof HubRefusal)
+    return {
+      message: error.message,
+      code: error.code,
+      hint: CLI_HINTS[error.code as ErrorCode] ?? error.hint,
+      extras: error.extras,
+      exitCode: EXIT.failed,
+    };
   if (error instanceof HubTimeout) return { message: error.message, exitCode: EXIT.timedOut };
   if (error instanceof HubUnreachable)
     return { message: error.message, hint: "Start one with `kxm hub`, or name another with --hub URL or KXM_URL.", exitCode: EXIT.unreachable };

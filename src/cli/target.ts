@@ -57,7 +57,7 @@ function readUrl(text: string): string {
 }
 
 /** For routes of operators. */
-export const asOperator = ({ url, operatorToken }: Target): Connection => ({ url, token: operatorToken });
+export const asOperator = ({ url, operatorToken }: Pick<Target, "url" | "operatorToken">): Connection => ({ url, token: operatorToken });
 /** For routes of agents; their id and key go into headers. */
 export const asProject = ({ url, agentToken }: Target): Connection => ({ url, token: agentToken });
 
