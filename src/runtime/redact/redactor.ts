@@ -23,8 +23,10 @@ export type Redactor = {
    * @param before the end of the text that left before it (see `tailOf`), so that a secret cut in two is seen
    */
   leaving(text: string, before?: string): Scrubbed;
-  /** Where secrets stand in a text: for streams and scans. */
+  /** Where whole secrets stand in a text: for streams and scans. */
   find(text: string): Match[];
+  /** The same, and pieces of secrets at the text's edges that another text would complete. */
+  findAtEnd(text: string): Match[];
 };
 
 /**
@@ -34,23 +36,26 @@ export type Redactor = {
 export function createRedactor(known: KnownSecrets, options: { folders?: readonly string[] } = {}): Redactor {
   const folders = [...new Set(options.folders ?? [])].filter((folder) => folder.length > 3).sort((a, b) => b.length - a.length);
   const find = (text: string) => findSecrets(text, known);
-  const replace = (text: string, before: string, places: boolean): Scrubbed => {
-    const matches = [...find(text), ...known.findFragments(text)];
+  const findAtEnd = (text: string) => {
     const open = findOpenShape(text);
-    if (open) matches.push(open);
+    return [...find(text), ...known.findFragments(text), ...(open ? [open] : [])];
+  };
+  const replace = (text: string, before: string, places: boolean): Scrubbed => {
+    const matches = findAtEnd(text);
     if (before) matches.push(...continued(before, text, known));
     if (places) matches.push(...findPlaces(text, folders));
-    return substitute(text, merge(matches));
+    return replaced(text, merge(matches));
   };
   return {
     version: REDACTION_VERSION,
     known,
     find,
+    findAtEnd,
     secrets: (text) => (text === "" ? { text, replaced: 0 } : replace(text, "", false)),
     leaving: (text, before = "") => {
       if (text === "") return { text, replaced: 0 };
-      const { text: scrubbed, replaced } = replace(text.toWellFormed(), before, true);
-      return { text: withoutInvisible(scrubbed), replaced };
+      const scrubbed = replace(text.toWellFormed(), before, true);
+      return { ...scrubbed, text: withoutInvisible(scrubbed.text) };
     },
   };
 }
@@ -83,8 +88,8 @@ export function merge(matches: Match[]): Match[] {
   return merged;
 }
 
-/** @param matches in order and apart, as `merge` gives them */
-function substitute(text: string, matches: Match[]): Scrubbed {
+/** A text with its matches replaced by their kinds. @param matches in order and apart, as `merge` gives them */
+export function replaced(text: string, matches: Match[]): Scrubbed {
   if (matches.length === 0) return { text, replaced: 0 };
   const pieces: string[] = [];
   let from = 0;
@@ -110,7 +115,9 @@ export function tailOf(text: string, redactor: Redactor): string {
 /** What of `text` belongs to a secret that began in `before`. */
 function continued(before: string, text: string, known: KnownSecrets): Match[] {
   const seam = before.length;
-  return findSecrets(before + text, known)
+  const joined = before + text;
+  const open = findOpenShape(joined);
+  return [...findSecrets(joined, known), ...(open ? [open] : [])]
     .filter(({ start, end }) => start < seam && end > seam)
     .map(({ end, kind }) => ({ start: 0, end: end - seam, kind }))
     .filter(({ end }) => !/^[A-Z]?[a-z]*$/.test(text.slice(0, end))); // an ordinary word that only follows one

@@ -55,18 +55,20 @@ function headers(text: string, lower: string): Match[] {
     if (credential && (scheme || /[\d_-]/.test(text.slice(credential.start, credential.end)))) matches.push({ ...credential, kind: "authorization" });
   }
   for (const at of occurrences(lower, "bearer")) {
+    if (at < (matches.at(-1)?.end ?? 0)) continue;
     const found = group(BEARER, text, at + 6);
     if (found && looksRandom(text.slice(found.start, found.end))) matches.push({ ...found, kind: "bearer" });
   }
   for (const at of occurrences(lower, "cookie")) {
+    if (at < (matches.at(-1)?.end ?? 0)) continue;
     const found = group(COOKIE, text, at + 6);
     if (found && text.slice(found.start, found.end).includes("=")) matches.push({ ...found, kind: "cookie" });
   }
   return matches;
 }
 
-const USER = /([^\s/@:"'`<>\\?#]{0,256}):([^\s/@"'`<>\\]{1,1024})@/y;
-const USER_CUT = /[^\s/@:"'`<>\\?#]{1,256}:([^\s/@"'`<>\\?#]{3,1024})$/y;
+const USER = /([^\s/@:"'`<>\\?#[]{0,256}):([^\s/@"'`<>\\]{1,1024})@/y;
+const USER_CUT = /[^\s/@:"'`<>\\?#[]{1,256}:([^\s/@"'`<>\\?#]{3,1024})$/y;
 const USER_TOKEN = /([A-Za-z0-9_.~-]{16,256})@/y;
 /** `https://user:password@host`; at the end of a text also one whose host is still to come. */
 function urlUsers(text: string): Match[] {
@@ -111,11 +113,16 @@ const LOW_MEANING = /token|session|key|_auth/;
 
 function namedValues(text: string, lower: string): Match[] {
   const matches: Match[] = [];
-  for (const word of WORDS)
+  for (const word of WORDS) {
+    let until = 0; // what a match covers is not looked at again: values full of names would cost their square
     for (const at of occurrences(lower, word)) {
+      if (at < until) continue;
       const found = valueAfter(text, lower, at, word) ?? randomAfter(text, at + word.length);
-      if (found) matches.push(found);
+      if (!found) continue;
+      matches.push(found);
+      until = found.end;
     }
+  }
   return matches;
 }
 
@@ -156,7 +163,7 @@ function hasMeaning(value: string, word: string): boolean {
 }
 
 /** A mixed run of 32 characters and more shortly after a secret's name, on its line: prose such as "the token is …". */
-const NEAR = /[^\r\nA-Za-z0-9]{0,4}(?:[a-z]{1,12}[^\r\nA-Za-z0-9]{1,4}){0,3}([A-Za-z0-9+/_=-]{32,512})/y;
+const NEAR = /[^\r\nA-Za-z0-9]{1,4}(?:[a-z]{1,12}[^\r\nA-Za-z0-9]{1,4}){0,3}([A-Za-z0-9+/_=-]{32,512})/y;
 function randomAfter(text: string, at: number): Match | undefined {
   const found = group(NEAR, text, at);
   if (!found) return undefined;

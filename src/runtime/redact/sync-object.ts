@@ -168,9 +168,9 @@ const [identifier, opaqueId, hash, time] = [word(IDENTIFIER), word(OPAQUE_ID), w
 const status = word(new RegExp(`^(?:${SYNC_STATUSES.join("|")})$`));
 const constant = word(/^[a-z][a-z0-9-]{0,63}$/);
 
-/** An object of known members; the others are named as omitted. */
+/** An object of known members; the others are named as omitted. Without one of its `required` members it is left out whole. */
 const object =
-  (members: Record<string, Build>): Build =>
+  (members: Record<string, Build>, required: string[] = []): Build =>
   (scrub, name, value) => {
     if (value === undefined || value === null) return undefined;
     if (typeof value !== "object" || Array.isArray(value)) return scrub.drop(name);
@@ -180,7 +180,7 @@ const object =
       if (member !== undefined) built[key] = member;
     }
     for (const key of Object.keys(value)) if (!Object.hasOwn(members, key)) scrub.omit(`${name}.${key}`);
-    return built;
+    return required.every((key) => built[key] !== undefined) ? built : scrub.drop(name);
   };
 /** A list of at most `max` items; items that have no valid form are left out. */
 const list =
@@ -222,13 +222,15 @@ const holdsSecret = (scrub: Scrub, path: string) => {
 };
 const counts: Build = (scrub, name, value) => {
   if (typeof value !== "object" || value === null) return value === undefined ? undefined : scrub.drop(name);
-  const good = Object.entries(value).filter(([key, n]) => IDENTIFIER.test(key) && Number.isSafeInteger(n) && (n as number) >= 0);
+  const good = Object.entries(value).filter(
+    ([key, n]) => IDENTIFIER.test(key) && Number.isSafeInteger(n) && (n as number) >= 0 && !holdsSecret(scrub, key),
+  );
   if (good.length < Object.keys(value).length || good.length > 32) scrub.omit(`${name}[]`);
   return Object.fromEntries(good.slice(0, 32));
 };
 
-const reference = object({ id: opaqueId, kind: identifier, hash, status: identifier, producerId: opaqueId });
-const actor = object({ kind: constant, id: text(200) });
+const reference = object({ id: opaqueId, kind: identifier, hash, status: identifier, producerId: opaqueId }, ["id", "kind"]);
+const actor = object({ kind: constant, id: text(200) }, ["kind", "id"]);
 const PAYLOAD: { [K in keyof Required<SyncPayload>]: Build } = {
   workflowId: identifier,
   outcome: identifier,
@@ -247,16 +249,19 @@ const PAYLOAD: { [K in keyof Required<SyncPayload>]: Build } = {
   instanceNo: number,
   assignmentId: opaqueId,
   attemptId: opaqueId,
-  executor: object({
-    id: identifier,
-    kind: constant,
-    executorVersion: text(128),
-    harness: identifier,
-    harnessVersion: text(128),
-    helperGeneration: text(256),
-  }),
-  model: object({ provider: identifier, model: text(200), profile: identifier, tags: words, thinking: text(64) }),
-  timing: object({ durationMs: number, startedAt: time, finishedAt: time, queueMs: number, agentMs: number }),
+  executor: object(
+    {
+      id: identifier,
+      kind: constant,
+      executorVersion: text(128),
+      harness: identifier,
+      harnessVersion: text(128),
+      helperGeneration: text(256),
+    },
+    ["id", "kind", "executorVersion", "harness", "harnessVersion"],
+  ),
+  model: object({ provider: identifier, model: text(200), profile: identifier, tags: words, thinking: text(64) }, ["provider", "model"]),
+  timing: object({ durationMs: number, startedAt: time, finishedAt: time, queueMs: number, agentMs: number }, ["durationMs"]),
   usage: object({
     inputTokens: number,
     outputTokens: number,
@@ -269,10 +274,27 @@ const PAYLOAD: { [K in keyof Required<SyncPayload>]: Build } = {
   fileChanges: list(fileChange, 64),
   evidenceRefs: list(reference, 64),
   suppliedRefs: list(reference, 64),
-  artifacts: list(object({ id: opaqueId, kind: identifier, hash, size: number, availability: constant, classification: constant }), 64),
-  receipts: list(object({ provider: identifier, kind: identifier, id: text(512), hash, observedAt: time }), 64),
-  environment: list(object({ name: word(/^[A-Z_][A-Z0-9_]*$/), scope: text(160), status: constant, source: constant, version: text(200) }), 256),
-  error: object({ class: identifier, component: text(128), retryable: flag }),
+  artifacts: list(
+    object({ id: opaqueId, kind: identifier, hash, size: number, availability: constant, classification: constant }, [
+      "id",
+      "kind",
+      "hash",
+      "size",
+      "availability",
+    ]),
+    64,
+  ),
+  receipts: list(object({ provider: identifier, kind: identifier, id: text(512), hash, observedAt: time }, ["provider", "kind", "id"]), 64),
+  environment: list(
+    object({ name: word(/^[A-Z_][A-Z0-9_]*$/), scope: text(160), status: constant, source: constant, version: text(200) }, [
+      "name",
+      "scope",
+      "status",
+      "source",
+    ]),
+    256,
+  ),
+  error: object({ class: identifier, component: text(128), retryable: flag }, ["class", "component", "retryable"]),
   effect: object({
     id: opaqueId,
     policy: object({ class: constant, sharedMutable: flag, idempotencyKey: constant, receiptQuery: identifier }),

@@ -15,8 +15,7 @@ export function viewsOf(text: string): View[] {
     if (view) views.push(view);
     return view;
   };
-  INVISIBLE.lastIndex = 0;
-  if (INVISIBLE.test(text)) add(visible(text));
+  if (text.search(INVISIBLE) !== -1) add(visible(text));
   if (text.includes("\\")) {
     const once = add(unescaped({ text, at: undefined }));
     if (once?.text.includes("\\")) add(unescaped(once));

@@ -41,6 +41,41 @@ export function commandPoll(source: CommandSource, options: { random?: () => num
   /** After a start or a failure the hub is asked for everything unfinished: what was done before is only answered again. */
   let fromStart = true;
 
+  const { reportOpen, received } = reporter(source);
+  const { perform, refuse } = performer(source);
+
+  return {
+    /**
+     * Reports what is open, waits for commands, does each and reports it.
+     * @returns milliseconds to wait before the next round: 0 after a good one
+     */
+    once: async (client: RuntimeClient, waitMs = POLL_WAIT_MS): Promise<number> => {
+      try {
+        await reportOpen(client);
+        const cursors = source.projects().map(({ store }) => store.read.commands.cursor(hub));
+        const after = fromStart ? 0 : Math.max(0, registry.refusedCursor(hub), ...cursors);
+        const { known, unknown } = await client.commands(after, fromStart ? 0 : waitMs);
+        for (const command of known) await received(client, command.id);
+        for (const command of known) perform(command);
+        for (const command of unknown) refuse(command, "command_refused", `this Runtime's version does not know ${command.kind}`);
+        await reportOpen(client);
+        fromStart = false;
+        failures = 0;
+        return 0;
+      } catch (error) {
+        fromStart = true;
+        failures++;
+        const wait = error instanceof HubRefusal ? error.retryAfterSeconds : undefined;
+        if (failures === 1) log("command_poll_failed", { level: "warn", reason: (error as Error).message });
+        return backoffMs(failures, wait, { ...POLL_BACKOFF, random: options.random });
+      }
+    },
+  };
+}
+
+/** Tells the hub what became of commands. */
+function reporter(source: CommandSource) {
+  const { hub, registry } = source;
   async function report(client: RuntimeClient, commandId: string, result: CommandResult) {
     try {
       await client.result(commandId, result);
@@ -62,7 +97,12 @@ export function commandPoll(source: CommandSource, options: { random?: () => num
       registry.refusalReported(commandId);
     }
   }
+  return { reportOpen, received: (client: RuntimeClient, id: string) => report(client, id, { state: "received" }) };
+}
 
+/** Does commands, once each, or refuses them. */
+function performer(source: CommandSource) {
+  const { hub, registry, log } = source;
   const refuse = ({ id, seq }: { id: string; seq: number }, code: string, reason: string) =>
     registry.refuseCommand({ commandId: id, hub, hubSeq: seq, code, reason });
 
@@ -85,34 +125,7 @@ export function commandPoll(source: CommandSource, options: { random?: () => num
       log("command_refused", { ...name, code: error.code, reason: error.message });
     }
   }
-
-  return {
-    /**
-     * Reports what is open, waits for commands, does each and reports it.
-     * @returns milliseconds to wait before the next round: 0 after a good one
-     */
-    once: async (client: RuntimeClient, waitMs = POLL_WAIT_MS): Promise<number> => {
-      try {
-        await reportOpen(client);
-        const cursors = source.projects().map(({ store }) => store.read.commands.cursor(hub));
-        const after = fromStart ? 0 : Math.max(0, registry.refusedCursor(hub), ...cursors);
-        const { known, unknown } = await client.commands(after, fromStart ? 0 : waitMs);
-        for (const command of known) await report(client, command.id, { state: "received" });
-        for (const command of known) perform(command);
-        for (const command of unknown) refuse(command, "command_refused", `this Runtime's version does not know ${command.kind}`);
-        await reportOpen(client);
-        fromStart = false;
-        failures = 0;
-        return 0;
-      } catch (error) {
-        fromStart = true;
-        failures++;
-        const wait = error instanceof HubRefusal ? error.retryAfterSeconds : undefined;
-        if (failures === 1) log("command_poll_failed", { level: "warn", reason: (error as Error).message });
-        return backoffMs(failures, wait, { ...POLL_BACKOFF, random: options.random });
-      }
-    },
-  };
+  return { perform, refuse };
 }
 
 /** A store that cannot write now may write later: the command stays at the hub. */

@@ -40,123 +40,154 @@ export type SyncOptions = {
 };
 export type Sync = ReturnType<typeof createSync>;
 
+/** The hub in force, with a client for it. */
+type Connected = { bound: HubBinding; name: string; client: RuntimeClient; poll: CommandPoll };
+
 /** Starts nothing: call `start`, or the single steps. */
 export function createSync(options: SyncOptions) {
-  const { projects, binding, clock, log, intervalMs } = options;
+  const { projects, log, intervalMs, clock } = options;
   const ending = new AbortController();
-  let hub: { bound: HubBinding; name: string; client: RuntimeClient; poll: CommandPoll } | undefined;
-  let problem: string | undefined; // of the binding itself
-  let pushing: Promise<void> | undefined;
-  let again = false;
+  const { signal } = ending;
+  const hub = connection(options, signal);
+  const push = oneAtATime(signal, async () => {
+    const to = hub.current();
+    if (to) await Promise.all(projects.open().map((project) => drain(project, to.client, signal, log)));
+  });
   let wakeTimer: Timer | undefined;
   let tickTimer: Timer | undefined;
-  let bindingChanged = Promise.withResolvers<void>();
 
-  /** The hub in force, with a client for it. A changed binding starts afresh. */
-  function current() {
-    let bound: HubBinding | undefined;
-    try {
-      bound = binding.read();
-      problem = undefined;
-    } catch (error) {
-      problem = (error as Error).message;
-    }
-    if (bound === hub?.bound) return hub;
-    hub = bound && connect(bound, options, ending.signal);
-    for (const { pusher } of projects.open()) pusher.retryNow();
-    bindingChanged.resolve();
-    bindingChanged = Promise.withResolvers();
-    return hub;
-  }
-
-  /** Pushes until nothing is pending or everything waits. One at a time; a call during another makes it go round once more. */
-  function push(): Promise<void> {
-    again = true;
-    pushing ??= (async () => {
-      while (again && !ending.signal.aborted) {
-        again = false;
-        const to = current();
-        if (to) await Promise.all(projects.open().map((project) => drain(project, to.client, ending.signal, log)));
-      }
-    })().finally(() => {
-      pushing = undefined;
-    });
-    return pushing;
-  }
-
-  async function presence() {
-    const to = current();
-    if (!to) return;
-    const outbox = outboxReports(projects.entries(), true);
-    try {
-      await to.client.presence({ ...options.report(), outbox });
-    } catch (error) {
-      if (!(error instanceof HubRefusal)) return; // the push tells the same
-      log("presence_refused", { level: "warn", code: error.code, reason: error.message });
-    }
-  }
-
-  async function pollForEver() {
-    while (!ending.signal.aborted) {
-      const to = current();
-      const wait = to ? await to.poll.once(to.client) : intervalMs;
-      if (wait > 0) await pause(wait, ending.signal, bindingChanged.promise);
-    }
-  }
+  const tick = async () => {
+    projects.refresh();
+    const to = hub.current();
+    if (to) await presence(to, options);
+    await push.now();
+  };
+  const round = async () => {
+    const began = clock.monotonicNs();
+    await tick().catch((error) => log("sync_failed", { level: "error", reason: String(error?.message ?? error) }));
+    const spent = (clock.monotonicNs() - began) / 1e6;
+    if (!signal.aborted) tickTimer = setTimeout(() => void round(), Math.max(0, intervalMs - spent));
+  };
 
   return {
     /** One whole round: stores, presence, rows. */
-    tick: async () => {
-      projects.refresh();
-      await presence();
-      await push();
-    },
-    push,
-    /** One round of the command poll. */
+    tick,
+    push: push.now,
+    /** One round of the command poll; answers how long to wait before the next. */
     poll: async (waitMs?: number) => {
-      const to = current();
+      const to = hub.current();
       return to ? to.poll.once(to.client, waitMs) : undefined;
     },
     /** An event was appended. */
     wake: () => {
-      if (ending.signal.aborted) return;
+      if (signal.aborted) return;
       wakeTimer ??= setTimeout(() => {
         wakeTimer = undefined;
-        void push();
+        void push.now();
       }, WAKE_MS);
     },
     /** The binding or a parked row changed: look again now. */
     retryNow: () => {
       for (const { pusher } of projects.open()) pusher.retryNow();
-      void push();
+      void push.now();
     },
     /** How each checkout's sync goes. */
-    report: () => ({
-      hub: hub ? { url: hub.bound.url, project: hub.bound.project } : undefined,
-      problem,
-      projects: outboxReports(projects.entries(), hub !== undefined),
-    }),
-    start() {
-      const round = async () => {
-        const began = clock.now();
-        await this.tick().catch((error) => log("sync_failed", { level: "error", reason: String(error?.message ?? error) }));
-        if (!ending.signal.aborted) tickTimer = setTimeout(() => void round(), Math.max(0, intervalMs - (clock.now() - began)));
-      };
+    report: () => ({ ...hub.report(), projects: outboxReports(projects.entries(), hub.report().hub !== undefined) }),
+    start: () => {
       void round();
-      void pollForEver().catch((error) => log("command_poll_ended", { level: "error", reason: String(error?.message ?? error) }));
+      void pollForEver(hub, intervalMs, signal).catch((error) =>
+        log("command_poll_ended", { level: "error", reason: String(error?.message ?? error) }),
+      );
     },
     /** Ends requests and timers. Rows stay pending. */
     stop: async () => {
       ending.abort();
       clearTimeout(wakeTimer);
       clearTimeout(tickTimer);
-      bindingChanged.resolve();
-      await pushing?.catch(() => {});
+      await push.ended();
     },
   };
 }
 
-function connect(bound: HubBinding, options: SyncOptions, signal: AbortSignal) {
+/** Follows the binding: a changed one starts afresh, and whoever waits for the old one looks again. */
+function connection(options: SyncOptions, signal: AbortSignal) {
+  let connected: Connected | undefined;
+  let problem: string | undefined;
+  const sleepers = new Set<() => void>();
+  return {
+    current: (): Connected | undefined => {
+      let bound: HubBinding | undefined;
+      try {
+        bound = options.binding.read();
+        problem = undefined;
+      } catch (error) {
+        problem = (error as Error).message;
+      }
+      if (bound === connected?.bound) return connected;
+      connected = bound && connect(bound, options, signal);
+      for (const { pusher } of options.projects.open()) pusher.retryNow();
+      for (const wake of sleepers) wake();
+      return connected;
+    },
+    /** Waits, but not past the end or a changed binding. */
+    pause: (ms: number): Promise<void> => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const wake = () => resolve();
+      const timer = setTimeout(wake, ms);
+      sleepers.add(wake);
+      signal.addEventListener("abort", wake);
+      return promise.finally(() => {
+        clearTimeout(timer);
+        sleepers.delete(wake);
+        signal.removeEventListener("abort", wake);
+      });
+    },
+    /** Which hub, and what is wrong with the files that name it. */
+    report: () => ({ hub: connected && { url: connected.bound.url, project: connected.bound.project }, problem }),
+  };
+}
+
+/** Runs `work` one at a time; a call during another makes it go round once more. */
+function oneAtATime(signal: AbortSignal, work: () => Promise<void>) {
+  let running: Promise<void> | undefined;
+  let again = false;
+  return {
+    now: (): Promise<void> => {
+      again = true;
+      running ??= (async () => {
+        while (again && !signal.aborted) {
+          again = false;
+          await work();
+        }
+      })().finally(() => {
+        running = undefined;
+      });
+      return running;
+    },
+    ended: async () => {
+      await running?.catch(() => {});
+    },
+  };
+}
+
+async function presence({ client }: Connected, { projects, report, log }: SyncOptions) {
+  try {
+    await client.presence({ ...report(), outbox: outboxReports(projects.entries(), true) });
+  } catch (error) {
+    if (error instanceof HubRefusal) log("presence_refused", { level: "warn", code: error.code, reason: error.message });
+    // No hub at all shows in the push's state.
+  }
+}
+
+async function pollForEver(hub: ReturnType<typeof connection>, intervalMs: number, signal: AbortSignal) {
+  while (!signal.aborted) {
+    const to = hub.current();
+    const wait = to ? await to.poll.once(to.client) : intervalMs;
+    if (wait > 0) await hub.pause(wait);
+  }
+}
+
+function connect(bound: HubBinding, options: SyncOptions, signal: AbortSignal): Connected {
   const { runtimeId, version, projects, log, commands, random, fetch } = options;
   const identity = { project: bound.project, runtimeId, host: hostname().slice(0, 64) || "unknown", version };
   const name = `${bound.url}#${bound.project}`;
@@ -186,13 +217,4 @@ function outboxReports(entries: ProjectEntry[], bound: boolean): (OutboxReport &
     if (unavailable) return { ...identity, ...sync, state: "store_unavailable", lastError: unavailable.slice(0, 300), ...(paused && { paused }) };
     return { ...identity, ...sync, state: bound ? sync.state : "no_hub", ...(paused && { paused }) };
   });
-}
-
-/** Waits, but not past the end or a changed binding. */
-function pause(ms: number, signal: AbortSignal, changed: Promise<void>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  void changed.then(resolve);
-  return promise.finally(() => clearTimeout(timer));
 }

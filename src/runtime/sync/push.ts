@@ -85,10 +85,7 @@ export function pusher({ store, projectId, clock, random }: PusherOptions) {
       };
     },
     /** Forgets the wait: the cause was dealt with, or the hub is another one. */
-    retryNow: () => {
-      failures = 0;
-      nextAttemptAt = 0;
-    },
+    retryNow: () => void (failures = nextAttemptAt = 0),
     /** Milliseconds since 1970 before which no step does anything. */
     get nextAttemptAt() {
       return nextAttemptAt;
