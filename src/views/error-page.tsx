@@ -1,4 +1,5 @@
 // What a person sees when something is refused or broken: the sentence, what to do next, and the request's id. Never a stack.
+/** @jsxImportSource #jsx */
 
 import { cookieValues } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";

@@ -1,4 +1,5 @@
 // The frame of every page: projects, counts, role and clock around a screen's content. One place that asks the store for what all pages show.
+/** @jsxImportSource #jsx */
 import type { Hub } from "../hub/hub.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import { VERSION } from "../protocol/version.ts";

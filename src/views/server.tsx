@@ -1,4 +1,5 @@
 // The dashboard: every screen of the list passes the same steps: admission, session, form secret, role, one call, headers. Errors are pages, too.
+/** @jsxImportSource #jsx */
 import { Elysia } from "elysia";
 import { type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
 import { readBytes } from "../http/body.ts";

@@ -1,4 +1,5 @@
 // Signing in and out: a one-time link or a token becomes a session cookie. Neither ever stays in an address.
+/** @jsxImportSource #jsx */
 import { readBytes, requireJson } from "../http/body.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as sessions from "../hub/sessions.ts";

@@ -1,4 +1,5 @@
 // The development page that shows every component in its states from plain data. The visual tests use it; no hub is needed.
+/** @jsxImportSource #jsx */
 import type { Html } from "./jsx/jsx-runtime.ts";
 import { BASIC_STORIES } from "./stories/basics.tsx";
 import { EVIDENCE_STORIES } from "./stories/evidence.tsx";

@@ -1,3 +1,4 @@
+/** @jsxImportSource #jsx */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { Act, Button } from "../../src/views/ui/button.tsx";

@@ -1,4 +1,5 @@
 // Every payload in every place that takes agent text: as a live region, so that it arrives both with a page and through htmx.
+/** @jsxImportSource #jsx */
 import type { Html } from "../../src/views/jsx/jsx-runtime.ts";
 import { Flash, Notice } from "../../src/views/ui/feedback.tsx";
 import { Shown } from "../../src/views/ui/inbox.tsx";

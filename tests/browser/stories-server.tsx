@@ -1,4 +1,5 @@
 // Serves the story page with the real policy, in process, plus a small live page whose signals a test sends by hand.
+/** @jsxImportSource #jsx */
 
 import { serveAsset } from "../../src/views/assets/assets.ts";
 import { type Child, Fragment, type Html, wholePage } from "../../src/views/jsx/jsx-runtime.ts";

@@ -80,4 +80,19 @@ export const TEXT_RULES: Rule[] = [
       ],
     ],
   },
+  {
+    // Bun reads the factory from the tsconfig of the folder it was started in, so a program started elsewhere would look for React.
+    name: "a component file names its JSX factory",
+    check: (files) =>
+      files
+        .filter(({ path, text }) => path.endsWith(".tsx") && !text.includes("/** @jsxImportSource #jsx */"))
+        .map(({ path }) => ({ path, line: 1, message: "add /** @jsxImportSource #jsx */ below the opening comment" })),
+    offends: [[{ path: "src/views/page.tsx", text: "// A page.\nexport const Page = () => <p />;" }]],
+    passes: [
+      [
+        { path: "src/views/page.tsx", text: "// A page.\n/** @jsxImportSource #jsx */\nexport const Page = () => <p />;" },
+        { path: "src/views/page.ts", text: "// No component." },
+      ],
+    ],
+  },
 ];

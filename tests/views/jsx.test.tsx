@@ -1,3 +1,4 @@
+/** @jsxImportSource #jsx */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";

@@ -1,3 +1,4 @@
+/** @jsxImportSource #jsx */
 import { describe, expect, test } from "bun:test";
 import { ASSETS, assetUrl, serveAsset } from "../../src/views/assets/assets.ts";
 import { Bar, Spark, ticksFor } from "../../src/views/ui/charts.tsx";

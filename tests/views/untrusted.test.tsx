@@ -1,3 +1,4 @@
+/** @jsxImportSource #jsx */
 import { describe, expect, test } from "bun:test";
 import { Fragment } from "../../src/views/jsx/jsx-runtime.ts";
 import { Who } from "../../src/views/ui/reference.tsx";

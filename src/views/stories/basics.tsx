@@ -1,4 +1,5 @@
 // Stories of the smallest parts: status, names, times, live state, buttons, icons.
+/** @jsxImportSource #jsx */
 import { Button, ButtonGroup, Keys } from "../ui/button.tsx";
 import { ICON_NAMES, Icon, Mark, Wordmark } from "../ui/icon.tsx";
 import { LiveIndicator } from "../ui/live.tsx";

@@ -1,4 +1,5 @@
 // Stories of evidence: delivery, conditions, steps, timeline, diff.
+/** @jsxImportSource #jsx */
 import { Delivery, DeliveryDots } from "../ui/delivery.tsx";
 import { CodeDiff, PayloadDiff } from "../ui/diff.tsx";
 import { EventList } from "../ui/feed.tsx";

@@ -1,4 +1,5 @@
 // Stories of what KXM says back, and of text that is not ours.
+/** @jsxImportSource #jsx */
 import { Button } from "../ui/button.tsx";
 import { Command, Empty, FirstSteps, Flash, Notice, Progress, Skeleton } from "../ui/feedback.tsx";
 import { Ago } from "../ui/time.tsx";

@@ -1,4 +1,5 @@
 // Stories of charts, machines, budgets and leases.
+/** @jsxImportSource #jsx */
 import { Button } from "../ui/button.tsx";
 import { Bar, Bars, Legend, Spark, Stat, StatStrip, Track } from "../ui/charts.tsx";
 import { BudgetRow, MachineRow, PipLegend } from "../ui/fleet.tsx";

@@ -1,4 +1,5 @@
 // Stories of what is typed and chosen: fields, filter, palette, dialogs.
+/** @jsxImportSource #jsx */
 import { ConfirmDialog, KeySheet } from "../ui/dialog.tsx";
 import { FilterBar, Suggestions, Tabs } from "../ui/filter.tsx";
 import { Check, Choices, Fields, SelectField, TextAreaField, TextField } from "../ui/form.tsx";

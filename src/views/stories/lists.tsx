@@ -1,4 +1,5 @@
 // Stories of lists: table, inbox, blockers, search.
+/** @jsxImportSource #jsx */
 import { Button } from "../ui/button.tsx";
 import { Track } from "../ui/charts.tsx";
 import { Feed } from "../ui/feed.tsx";

@@ -1,4 +1,5 @@
 // A whole page put together from the components and plain data: how an overview is composed.
+/** @jsxImportSource #jsx */
 import type { Html } from "../jsx/jsx-runtime.ts";
 import { Button } from "../ui/button.tsx";
 import { Spark, Stat, StatStrip, Track } from "../ui/charts.tsx";

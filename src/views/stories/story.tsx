@@ -1,4 +1,5 @@
 // What a story is: one component in one or several of its states, from plain data, under a name.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 
 export type Story = {

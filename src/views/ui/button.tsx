@@ -1,4 +1,5 @@
 // Buttons, keys and the one-button forms that change something.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 

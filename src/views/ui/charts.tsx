@@ -1,4 +1,5 @@
 // Charts, drawn on the server as SVG. Invariant: no style attribute; sizes are attributes, colours are classes, and each chart says in words what it shows.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 
 const SPARK_WIDTH = 120;

@@ -1,4 +1,5 @@
 // How far a message got: stored → pushed → delivered → turn started → replied. Each mark is a fact with a witness.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon } from "./icon.tsx";
 

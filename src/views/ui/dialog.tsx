@@ -1,4 +1,5 @@
 // Dialogs. Invariant: a title names the thing by our id, never by the name an agent gave itself, and what is destructive says what it will do.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Button, Csrf } from "./button.tsx";
 import { Icon } from "./icon.tsx";

@@ -1,4 +1,5 @@
 // Two payloads side by side, and a patch line by line. Their text comes from elsewhere: hidden characters are marked.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import type { DiffLine, DiffRow } from "./line-diff.ts";
 import { marked } from "./untrusted.tsx";

@@ -1,4 +1,5 @@
 // What happened: a feed of sentences, and the events of a run as rows of evidence.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import type { Tone } from "./status.tsx";

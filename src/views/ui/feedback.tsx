@@ -1,4 +1,5 @@
 // What KXM says back: the state of a page, the result of an act, nothing yet, still loading, under way.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Bar } from "./charts.tsx";
 import { Icon } from "./icon.tsx";

@@ -1,4 +1,5 @@
 // Finding one's way in a list: the filter bar with qualifiers and completions, saved views, tabs. All of it lives in the URL.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Keys } from "./button.tsx";
 import { Icon } from "./icon.tsx";

@@ -1,4 +1,5 @@
 // Machines with their agents, and budgets.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Bar } from "./charts.tsx";
 

@@ -1,4 +1,5 @@
 // Fields and checks. An error stands under its field with an icon and a sentence, and the field points to it.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon } from "./icon.tsx";
 

@@ -1,5 +1,6 @@
 // The steps of a run or workflow as a graph: boxes for agents, stacked boxes for panels, pills for approvals and the end.
 // Drawn twice from one layout: across for wide places, downwards for phones; the stylesheet shows one of them.
+/** @jsxImportSource #jsx */
 import { IconAt, type IconName } from "./icon.tsx";
 
 export type GraphNode = {

@@ -1,4 +1,5 @@
 // Icons and the logo, drawn inline so that they take the colour of the text around them.
+/** @jsxImportSource #jsx */
 import { raw } from "../jsx/jsx-runtime.ts";
 import { MARK, PATHS, WORD } from "./icon-paths.ts";
 

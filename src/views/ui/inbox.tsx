@@ -1,4 +1,5 @@
 // What waits on a person, why, and what exactly would happen.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { Chip } from "./reference.tsx";

@@ -1,4 +1,5 @@
 // The document around every page. Invariant: no inline script or style, nothing from another host, and htmx is configured here once.
+/** @jsxImportSource #jsx */
 import { assetUrl } from "../assets/assets.ts";
 import type { Child, Html } from "../jsx/jsx-runtime.ts";
 import { Csrf } from "./button.tsx";

@@ -1,4 +1,5 @@
 // Leases: what is held, by whom, under which token, for how long still, and who waits.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Lasting, Left } from "./time.tsx";
 

@@ -4,6 +4,7 @@
 // `event: beat` with `{"now": <hub's clock, epoch ms>}` comes on connecting and at least every 10 s; `event: reset` means
 // "refetch everything". The script turns a signal into the DOM event `live:<topic>`, on which each region of that topic
 // refetches its own fragment and morphs it in, so that focus, selection, scroll, open details and half-typed text survive.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 
 /** At most one refetch per region in this time; the last signal of a burst always leads to one. */

@@ -1,4 +1,5 @@
 // The conditions of a stage: what it needs, what it has, from whom, as of when.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import type { State } from "./status.tsx";

@@ -1,4 +1,5 @@
 // The places of the dashboard and the ways to them: rail, top bar, bottom bar, project switcher.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Keys } from "./button.tsx";
 import { Icon, type IconName, Wordmark } from "./icon.tsx";

@@ -1,4 +1,5 @@
 // What stands inside a page: its head, its sections, its columns. Rules, not boxes.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Count } from "./reference.tsx";
 

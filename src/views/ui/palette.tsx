@@ -1,4 +1,5 @@
 // The command palette: places, agents, runs and actions, found by a few letters.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Keys } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";

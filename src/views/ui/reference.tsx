@@ -1,4 +1,5 @@
 // How KXM names things: ids, chips, links and the people and programs who act.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { Name, visible } from "./untrusted.tsx";

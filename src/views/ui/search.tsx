@@ -1,4 +1,5 @@
 // Search results: hits with the found words marked, and what narrows them.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { Count } from "./reference.tsx";

@@ -1,4 +1,5 @@
 // Signing in: the one-time link first, a token where one is needed.
+/** @jsxImportSource #jsx */
 import { Command, Notice } from "./feedback.tsx";
 import { TextField } from "./form.tsx";
 import { Wordmark } from "./icon.tsx";

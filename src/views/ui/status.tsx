@@ -1,4 +1,5 @@
 // What is, said in four parts: shape, word, reason, age. Invariant: STATES is the only place where a state gets its tone and its icon.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Icon, type IconName } from "./icon.tsx";
 

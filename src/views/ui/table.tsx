@@ -1,4 +1,5 @@
 // Tables on hairlines that become cards on phones, their pagers and what acts on several rows at once.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Button, Csrf } from "./button.tsx";
 import { Icon } from "./icon.tsx";

@@ -1,4 +1,5 @@
 // A conversation: posts in order, each with a head of ours and a body that is somebody else's.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 
 export const Thread = ({ children }: { children: Child }) => <div class="thread">{children}</div>;

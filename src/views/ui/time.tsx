@@ -1,5 +1,6 @@
 // Times and durations. Invariant: nothing here reads a clock; `now` is the hub's, in epoch milliseconds, and so is every instant.
 // The browser's script ticks the marked elements from the hub's clock (data-ago, data-for, data-left).
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 
 const SECOND = 1000;

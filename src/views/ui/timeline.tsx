@@ -1,4 +1,5 @@
 // What a run did when: one row per step, a bar per attempt, idle time folded into a gap that says how long it was.
+/** @jsxImportSource #jsx */
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { type State, Status } from "./status.tsx";
 import { words } from "./time.tsx";

@@ -1,4 +1,5 @@
 // Text from agents. Invariant: it is escaped, bounded, in a block of its own when it has lines, and what hides or turns around is drawn as a token.
+/** @jsxImportSource #jsx */
 import type { Child, Html } from "../jsx/jsx-runtime.ts";
 import { Icon } from "./icon.tsx";
 
