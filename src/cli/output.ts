@@ -166,11 +166,15 @@ function describeFailure(error: unknown): Failure {
     const { hint = ERRORS[error.code].hint, ...extras } = error.extras as { hint?: string };
     return { message: error.message, code: error.code, hint, extras, exitCode: EXIT.failed };
   }
-  if (isRefusal(error)) return { message: error.message, code: error.code, hint: error.hint, exitCode: EXIT.failed };
+  if (isRefusal(error))
+    return { message: error.message, code: error.code, hint: error.hint, exitCode: UNREACHED.has(error.code) ? EXIT.unreachable : EXIT.failed };
   if (error instanceof Error && error.name === "AbortError") return { message: "interrupted", exitCode: EXIT.failed };
   const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
   return { message: `something unexpected went wrong: ${message}`, ...(stack && { stack }), exitCode: EXIT.failed };
 }
+
+/** Refusals that mean nobody was there to ask. */
+const UNREACHED = new Set(["runtime_not_running", "runtime_imposter"]);
 
 /** An expected refusal of another part (a store, a Runtime): it has a code and says what to do next. */
 const isRefusal = (error: unknown): error is Error & { code: string; hint: string } =>

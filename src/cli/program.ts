@@ -2,18 +2,24 @@
 import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
+import { addHarness } from "./harness.ts";
 import { addHub } from "./hub.ts";
+import { addInit } from "./init.ts";
+import { addIntake } from "./intake.ts";
 import { addLease } from "./lease.ts";
 import { addOpen } from "./open.ts";
 import { CommandFailed, type World } from "./output.ts";
 import { addPeer } from "./peer.ts";
+import { addProject } from "./project.ts";
+import { addRun } from "./run.ts";
+import { addRuns } from "./runs.ts";
 import { addToken } from "./token.ts";
 
 /** Adds a group's commands to the program. */
 export type AddGroup = (program: Command) => void;
 
 /** The order is the order of --help. A group that is not here does not exist. */
-const GROUPS: readonly AddGroup[] = [addHub, addOpen, addPeer, addLease, addToken];
+const GROUPS: readonly AddGroup[] = [addHub, addOpen, addPeer, addLease, addToken, addInit, addRun, addRuns, addIntake, addProject, addHarness];
 
 /** The program with all its commands, ready to parse. */
 export function buildProgram(session: Session): Command {

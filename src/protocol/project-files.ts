@@ -23,6 +23,17 @@ export const DURATION_MS_MAX = 31_536_000_000;
 /** The programs a harness row exists for. */
 export const HARNESSES = ["claude", "codex", "gemini", "opencode", "pi", "copilot", "cursor-agent", "qwen", "command", "echo"] as const;
 export type HarnessId = (typeof HARNESSES)[number];
+/** The program on PATH behind each harness that has one. */
+export const HARNESS_PROGRAMS: Partial<Record<HarnessId, string>> = {
+  claude: "claude",
+  codex: "codex",
+  gemini: "gemini",
+  opencode: "opencode",
+  pi: "pi",
+  copilot: "copilot",
+  "cursor-agent": "cursor-agent",
+  qwen: "qwen",
+};
 const Harness = OneOf(HARNESSES, "The program that runs the agent; `kxm harness list` shows what is installed");
 
 export const ProjectFile = Closed(

@@ -12,6 +12,17 @@ import { worktreesFolder } from "./workspaces.ts";
 
 const WAIT_MS_MAX = 25_000;
 
+/** Checks the files of any project folder; says what the project is as far as it can be read. */
+function check(root: unknown) {
+  if (typeof root !== "string" || root === "") throw new RuntimeRefusal("runtime_protocol_error", "root must be a folder");
+  const { bundle, identity, problems } = inspectBundle(root);
+  return {
+    problems,
+    project: bundle ? { id: bundle.project.id, name: bundle.project.name } : identity,
+    workflows: bundle ? [...bundle.workflows.keys()] : [],
+  };
+}
+
 export function routesOf({ engines }: { parts: EngineParts; engines: Map<string, ProjectEngine> }): LocalRoute[] {
   const of = ({ params }: LocalRequest): ProjectEngine => {
     const engine = engines.get(params["projectKey"]!);
@@ -22,6 +33,7 @@ export function routesOf({ engines }: { parts: EngineParts; engines: Map<string,
     ...runRoutes(of),
     ...intakeRoutes(of),
     ...worktreeRoutes(of),
+    { method: "POST", path: "/v1/check", answer: ({ body }) => check(body["root"]) },
     { method: "GET", path: "/v1/harnesses", answer: () => harnessReports(process.env) },
   ];
 }
@@ -61,7 +73,6 @@ function runRoutes(of: Of): LocalRoute[] {
         };
       },
     },
-    { method: "POST", path: "/v1/projects/:projectKey/check", answer: (request) => ({ problems: inspectBundle(of(request).project.root).problems }) },
   ];
 }
 

@@ -115,10 +115,10 @@ const values = <T>(checked: Map<string, Checked<T>>): Map<string, T> => new Map(
 /**
  * Reads and checks a whole project.
  * @param root the folder that holds .kxm
- * @returns the bundle and its problems; with problems the bundle is undefined
+ * @returns the bundle and its problems; with problems the bundle is undefined, and `identity` tells which project it is if that can be read
  */
-export function inspectBundle(root: string): { bundle: Bundle | undefined; problems: Problem[] } {
-  const reader: Reader = { root: realpathSync(root), problems: [], files: {} };
+export function inspectBundle(root: string): { bundle: Bundle | undefined; identity: { id: string; name: string } | undefined; problems: Problem[] } {
+  const reader: Reader = { root: rootOf(root), problems: [], files: {} };
   const at = (path: string) => `${PROJECT_FOLDER}/${path}`;
   const project = readChecked<ProjectFile>(reader, at("project.yaml"), ProjectFile, true);
   const readAll = <T>(folder: string, schema: TSchema) => {
@@ -158,7 +158,8 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; probl
       });
   }
   const problems = sortProblems(reader.problems);
-  if (!project || problems.length > 0) return { bundle: undefined, problems };
+  const identity = project && { id: project.value.id, name: project.value.name };
+  if (!project || problems.length > 0) return { bundle: undefined, identity, problems };
   const bundle: Bundle = {
     root: reader.root,
     project: project.value,
@@ -169,7 +170,15 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; probl
     memory,
     files: reader.files,
   };
-  return { bundle, problems };
+  return { bundle, identity, problems };
+}
+
+function rootOf(root: string): string {
+  try {
+    return realpathSync(root);
+  } catch {
+    return root; // every file in it is then reported as missing
+  }
 }
 
 /** The bundle. @throws ProjectProblems with every finding */

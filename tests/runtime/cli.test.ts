@@ -1,0 +1,92 @@
+// The command line against a real Runtime: what a newcomer types, in an empty repository.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readEndpoint } from "../../src/client/local-runtime.ts";
+import { sh } from "./engine/world.ts";
+
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+let base: string;
+let folder: string;
+const kxm = async (...args: string[]) => {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"]!, HOME: base, USER: "ana", KXM_STATE_HOME: join(base, "state") },
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: 30_000,
+  });
+  const [out, err, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  return { out, err, code };
+};
+beforeAll(() => {
+  base = mkdtempSync("/dev/shm/kxm-cli-");
+  folder = join(base, "shop");
+  sh(base, "mkdir shop && cd shop && git init -q");
+});
+afterAll(async () => {
+  try {
+    process.kill(readEndpoint(join(base, "state")).pid, "SIGKILL");
+  } catch {}
+  rmSync(base, { recursive: true, force: true });
+});
+
+test("in an empty repository: init, run, list, show, receipt", async () => {
+  expect(await kxm("run", "hello")).toMatchObject({ code: 1, err: expect.stringContaining("`kxm init` makes one") });
+  const init = await kxm("init", "--json");
+  expect(JSON.parse(init.out)).toMatchObject({ kept: [], written: expect.arrayContaining([".kxm/project.yaml", ".kxm/workflows/default.yaml"]) });
+  const run = await kxm("run", "Say hello\u001b]0;owned\u0007");
+  expect(run.code).toBe(0);
+  expect(run.out).toContain("review: passed");
+  expect(run.out).toContain("run completed");
+  expect(run.out).not.toContain("\u001b]");
+  const listed = JSON.parse((await kxm("runs", "list", "--json")).out);
+  expect(listed.runs).toHaveLength(1);
+  const shown = JSON.parse((await kxm("runs", "show", listed.runs[0].runId, "--json")).out);
+  expect(shown).toMatchObject({
+    status: "completed",
+    workflowId: "default",
+    steps: [{ id: "plan" }, { id: "work" }, { id: "review", status: "passed" }],
+  });
+  expect((await kxm("runs", "receipt")).out).toContain("holds");
+}, 60_000);
+
+test("--json is one line per event, the last one the end of the run", async () => {
+  const { out, code } = await kxm("run", "again", "--json");
+  const events = out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(code).toBe(0);
+  expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, i) => i + 1));
+  expect(events.at(-1)).toMatchObject({ eventType: "run.status_changed", payload: { status: "completed" } });
+  expect(out).not.toContain('"local":');
+}, 60_000);
+
+test("the same key starts the same run once", async () => {
+  const [a, b] = [await kxm("run", "keyed", "--key", "k1", "--detach", "--json"), await kxm("run", "keyed", "--key", "k1", "--detach", "--json")];
+  expect(JSON.parse(a.out).runId).toBe(JSON.parse(b.out).runId);
+  expect(await kxm("run", "other words", "--key", "k1", "--detach")).toMatchObject({ code: 1, err: expect.stringContaining("command_conflict") });
+}, 60_000);
+
+test("broken project files are all named with their places, and nothing starts", async () => {
+  writeFileSync(join(folder, ".kxm/agents/broken.yaml"), "schema: kxm.agent.v1\nspeed: 3\n");
+  const { err, code } = await kxm("run", "x");
+  expect(code).toBe(1);
+  expect(err).toContain(".kxm/agents/broken.yaml:1:1: field_missing: purpose");
+  expect(err).toContain(".kxm/agents/broken.yaml:2:1: field_unknown: speed");
+  expect(err).not.toContain("    at ");
+  rmSync(join(folder, ".kxm/agents/broken.yaml"));
+}, 60_000);
+
+test("a paused project holds work and says who paused it", async () => {
+  await kxm("project", "pause", "--reason", "freeze");
+  expect((await kxm("intake", "submit", "later", "--json")).code).toBe(0);
+  const { out } = await kxm("intake", "list");
+  expect(out).toContain("paused by cli:ana: freeze");
+  expect(out).toContain("queued");
+  expect(await kxm("run", "now")).toMatchObject({ code: 1, err: expect.stringContaining("takes no runs now") });
+  await kxm("project", "resume");
+  const { intake } = JSON.parse((await kxm("intake", "list", "--json")).out);
+  expect(intake.map(({ state }: { state: string }) => state)).not.toContain("refused");
+}, 60_000);
