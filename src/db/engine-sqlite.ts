@@ -22,7 +22,6 @@ export type SqliteOptions = EngineOptions & {
   /** The log's size at which a checkpoint is forced, bytes. */
   walMax?: number;
   migrations?: readonly Migration[];
-  beforeMigration?: (path: string) => void;
 };
 
 /** Opens the store in the file at an absolute path. @throws StoreRefused */

@@ -1,9 +1,10 @@
 // One process per data file. A lock on a small file beside the data is held for as long as the process lives, so a killed holder leaves nothing to clean
 // up; a note beside it says who holds the store. The data file itself stays free for anybody who only reads (the sqlite3 shell, `kxm backup`).
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import { createPrivately, syncFolder } from "./files.ts";
 import { retryFor } from "./patience.ts";
 import { StoreRefused } from "./refused.ts";
 
@@ -53,6 +54,9 @@ export async function takeHold(path: string, now: number): Promise<Hold> {
 export function refuseHeldHere(path: string): void {
   if (here.has(path)) throw held(path, readNote(path).holder);
 }
+
+/** Whether this process serves the store: then its data file must be opened through SQLite only. */
+export const isHeldHere = (path: string): boolean => here.has(path);
 
 /** What the last holder noted about the log, if it left a note. */
 export const readLogNote = (path: string): LogNote | undefined => readNote(path).log;
@@ -151,25 +155,4 @@ function writeNote(path: string, note: Note): void {
   }
   renameSync(temporary, `${path}-holder`);
   syncFolder(dirname(path));
-}
-
-/** Makes a rename or a new name in a folder survive a power cut. */
-export function syncFolder(folder: string): void {
-  const file = openSync(folder, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** An empty file that only its owner reads and writes, whatever the umask says; an existing one is left alone. */
-export function createPrivately(path: string): void {
-  if (existsSync(path)) return;
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-    chmodSync(path, 0o600);
-  } catch (error) {
-    if ((error as { code?: string }).code !== "EEXIST") throw error;
-  }
 }

@@ -30,7 +30,7 @@ export function inspect(path: string, migrations: readonly Migration[] = MIGRATI
     );
   }
   if (!stats) return "absent";
-  inspectHeader(path, stats, log !== undefined && log.size > 0, migrations.length);
+  inspectHeader(path, migrations.length);
   return "present";
 }
 
@@ -51,7 +51,8 @@ export function inspectSchema(path: string, migrations: readonly Migration[] = M
   checkApplied(applied, migrations, "sqlite", path);
 }
 
-function inspectFolder(folder: string) {
+/** @throws StoreRefused when the folder is a link, another's, open to all or read-only; one that is missing is fine */
+export function inspectFolder(folder: string): void {
   const stats = lstatSync(folder, { throwIfNoEntry: false });
   if (!stats) return; // made later, private
   if (stats.isSymbolicLink()) {
@@ -107,8 +108,15 @@ function writable(path: string, stats: Stats): boolean {
   }
 }
 
-function inspectHeader(path: string, stats: Stats, hasLog: boolean, known: number) {
-  if (stats.size === 0) {
+/**
+ * Looks at the first 100 bytes of a data file or a backup.
+ * @param known number of migrations that this program has
+ * @throws StoreRefused store_empty, store_not_sqlite, store_truncated, store_foreign, store_newer
+ */
+export function inspectHeader(path: string, known: number): void {
+  const { size } = lstatSync(path);
+  const hasLog = (lstatSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  if (size === 0) {
     throw new StoreRefused("store_empty", `${path} is empty`, "An empty file is not a store: restore a backup over it, or remove it to start anew.");
   }
   const header = firstBytes(path, HEADER_BYTES);
@@ -121,10 +129,10 @@ function inspectHeader(path: string, stats: Stats, hasLog: boolean, known: numbe
   }
   const pageBytes = header.readUInt16BE(16) === 1 ? 65_536 : header.readUInt16BE(16);
   const pages = header.readUInt32BE(28);
-  if (header.length < HEADER_BYTES || (!hasLog && stats.size < pages * pageBytes)) {
+  if (header.length < HEADER_BYTES || (!hasLog && size < pages * pageBytes)) {
     throw new StoreRefused(
       "store_truncated",
-      `${path} is cut off: ${stats.size} bytes of ${pages * pageBytes}`,
+      `${path} is cut off: ${size} bytes of ${pages * pageBytes}`,
       "Restore a backup with `kxm restore`; keep the damaged file until that worked.",
     );
   }

@@ -36,28 +36,29 @@ export function checkApplied(applied: Applied[], migrations: readonly Migration[
   return migrations.slice(applied.length).map((migration) => ({ name: migration.name, text: textFor(migration, dialect) }));
 }
 
+/** Names of the migrations that a SQLite store still lacks. @throws StoreRefused store_newer, store_migration_changed */
+export const pendingSqlite = (database: Database, where: string, migrations: readonly Migration[] = MIGRATIONS): string[] =>
+  checkApplied(appliedSqlite(database), migrations, "sqlite", where).map(({ name }) => name);
+
 /**
  * Brings a SQLite store to the current schema.
- * @param options.before called once, before the first migration of a store that already has some: the place for a backup
- * @returns names of the migrations that were applied
  * @throws StoreRefused store_newer, store_migration_changed; SQLiteError, then the store is as before that migration
  */
-export function migrateSqlite(
-  database: Database,
-  { where, migrations = MIGRATIONS, before }: { where: string; migrations?: readonly Migration[]; before?: () => void },
-): string[] {
-  const known = database.query("select count(*) as n from sqlite_schema where name = 'migrations'").get() as { n: number };
-  const applied = known.n === 0 ? [] : (database.query("select name, hash from migrations order by name").all() as Applied[]);
+export function migrateSqlite(database: Database, { where, migrations = MIGRATIONS }: { where: string; migrations?: readonly Migration[] }): void {
+  const applied = appliedSqlite(database);
   const pending = checkApplied(applied, migrations, "sqlite", where);
-  if (pending.length === 0) return [];
-  if (applied.length > 0) before?.();
+  if (pending.length === 0) return;
   database.exec("pragma foreign_keys = off"); // no effect inside a transaction
   try {
     pending.forEach(({ name, text }, index) => applySqlite(database, { name, text, version: applied.length + index + 1 }));
   } finally {
     database.exec("pragma foreign_keys = on");
   }
-  return pending.map(({ name }) => name);
+}
+
+function appliedSqlite(database: Database): Applied[] {
+  const { n } = database.query("select count(*) as n from sqlite_schema where name = 'migrations'").get() as { n: number };
+  return n === 0 ? [] : (database.query("select name, hash from migrations order by name").all() as Applied[]);
 }
 
 function applySqlite(database: Database, { name, text, version }: { name: string; text: string; version: number }) {

@@ -1,6 +1,7 @@
 // How every SQLite connection is set. Each value is set and read back at every open: defaults differ between builds, and a hub that only
 // believes to be durable is worse than one that does not start.
 import { Database } from "bun:sqlite";
+import { lstatSync } from "node:fs";
 import { WAL_BYTES_MAX } from "../protocol/limits.ts";
 import { StoreRefused } from "./refused.ts";
 
@@ -30,9 +31,16 @@ export const PRAGMAS: readonly Pragma[] = [
 /** Below this SQLite can lose commits when a checkpoint meets a writer (the WAL-reset bug, fixed in 3.51.3). macOS brings its own, older library. */
 export const SQLITE_VERSION_MIN = "3.51.3";
 
+/**
+ * How a visitor opens a data file. One with a log is opened for reading only, or the visitor's end would bring the log into the file. One without is
+ * opened for writing although nothing is written: SQLite makes an empty log for any reader, and only a writer may remove it again.
+ */
+export const visitorOptions = (path: string): { readonly: true } | { readwrite: true; create: false } =>
+  (lstatSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0 ? { readonly: true } : { readwrite: true, create: false };
+
 /** Opens a connection with every pragma of its role in force. The file must exist. @throws StoreRefused store_settings, sqlite_too_old; SQLiteError */
 export function connect(path: string, role: Role): Database {
-  const database = new Database(path, role === "visitor" ? { readonly: true } : { readwrite: true, create: false });
+  const database = new Database(path, role === "visitor" ? visitorOptions(path) : { readwrite: true, create: false });
   try {
     requireVersion(database);
     applyPragmas(database, role, path);

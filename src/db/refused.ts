@@ -20,6 +20,9 @@ export type RefusalCode =
   | "store_disk"
   | "store_settings"
   | "sqlite_too_old"
+  | "backup_exists"
+  | "backup_missing"
+  | "backup_damaged"
   | "database_unreachable"
   | "database_unsuitable";
 

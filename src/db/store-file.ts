@@ -1,15 +1,17 @@
 // The files of a SQLite store: made whole or not at all, held by one process, opened as a writer and a reader, and watched while they are open.
 
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { IdPrefix } from "../protocol/ids.ts";
+import { backUpBeforeMigration } from "./backup.ts";
 import { Connection, writeOnce } from "./dialect-sqlite.ts";
 import type { StoreLog } from "./engine.ts";
-import { createPrivately, type Hold, type LogNote, readHolder, readLogNote, refuseHeldHere, syncFolder, takeHold } from "./holder.ts";
+import { createPrivately, syncFile, syncFolder } from "./files.ts";
+import { type Hold, type LogNote, readHolder, readLogNote, refuseHeldHere, takeHold } from "./holder.ts";
 import { damaged, inspect, inspectSchema } from "./inspect.ts";
 import { ensureGeneration } from "./meta.ts";
-import { MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
+import { MIGRATIONS, type Migration, migrateSqlite, pendingSqlite } from "./migrate.ts";
 import { retryFor } from "./patience.ts";
 import { connect } from "./pragmas.ts";
 import { StoreRefused } from "./refused.ts";
@@ -21,8 +23,6 @@ export type StoreFileOptions = {
   newId: (prefix: IdPrefix) => string;
   log: StoreLog;
   migrations?: readonly Migration[];
-  /** Called before the first migration of a store that has data. */
-  beforeMigration?: (path: string) => void;
 };
 
 /** An open store: two connections over one file. */
@@ -77,10 +77,11 @@ async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Pr
   if (inspect(path, migrations) === "absent") birth(path, { ...options, migrations });
   checkContent(path, hold.log, migrations);
   tighten(path);
-  const writer = new Connection(await whileBusy(() => openWriter(path, hold, options)));
+  const writer = new Connection(await whileBusy(() => openWriter(path, hold)));
   let generation: string;
   let reader: Connection;
   try {
+    await migrate(path, writer.database, { ...options, migrations });
     generation = await whileBusy(() => stamp(path, hold, writer.database, options));
     reader = new Connection(connect(path, "reader"));
   } catch (error) {
@@ -101,7 +102,7 @@ async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Pr
       if (identity(path).data !== opened.data) throw new StorageUnavailable("file_gone");
       closeQuietly(reader.database);
       closeQuietly(writer.database);
-      writer.replace(openWriter(path, hold, options));
+      writer.replace(openWriter(path, hold));
       stamp(path, hold, writer.database, options); // a checkpoint: what the failed disk may have dropped from the log is written again, into the file
       reader.replace(connect(path, "reader"));
       opened = identity(path);
@@ -144,17 +145,19 @@ function birth(
 }
 
 /** From here on the log may be written, so the note says first that its owner is not known yet. */
-function openWriter(path: string, hold: Hold, { migrations = MIGRATIONS, beforeMigration, log }: StoreFileOptions): Database {
+function openWriter(path: string, hold: Hold): Database {
   hold.noteLog({ tokens: hold.log?.tokens ?? [], family: null, closed: false });
-  const database = connect(path, "writer");
-  try {
-    const applied = migrateSqlite(database, { where: path, migrations, before: () => beforeMigration?.(path) });
-    if (applied.length > 0) log("store_migrated", { path, migrations: applied.join(" ") });
-    return database;
-  } catch (error) {
-    database.close(true);
-    throw error;
-  }
+  return connect(path, "writer");
+}
+
+/** An existing store is copied, and the copy verified, before its first migration. */
+async function migrate(path: string, writer: Database, { clock, log, migrations }: StoreFileOptions & { migrations: readonly Migration[] }) {
+  const pending = pendingSqlite(writer, path, migrations);
+  if (pending.length === 0) return;
+  const copy = await backUpBeforeMigration(path, pending[0]!, clock());
+  log("store_backed_up", { path, copy });
+  await whileBusy(() => migrateSqlite(writer, { where: path, migrations }));
+  log("store_migrated", { path, migrations: pending.join(" ") });
 }
 
 /** Ties data file, log and note together (wal-owner.ts). @returns the store's generation */
@@ -177,7 +180,8 @@ function identity(path: string) {
   return { data: data && `${data.dev}:${data.ino}`, log: log && `${log.dev}:${log.ino}`, walBytes: log?.size ?? 0 };
 }
 
-function makeFolder(path: string) {
+/** The folder of a data file, private if it is made now. @throws StoreRefused store_folder_unusable */
+export function makeFolder(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch (cause) {
@@ -242,15 +246,6 @@ function refusalOf(path: string, cause: unknown): unknown {
     );
   }
   return cause;
-}
-
-function syncFile(path: string) {
-  const file = openSync(path, "r+");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 const closeQuietly = (database: Database) => tryTo(() => database.close(true)); // without `true` bun keeps it open while a statement lives
