@@ -115,7 +115,9 @@ export function knownSecrets() {
 
 /** Length of the longest proper prefix of `value` that `text` ends with, at least `min`; else 0. */
 function overlap(value: string, text: string, min: number): number {
-  for (let length = Math.min(value.length - 1, text.length); length >= min; length--) if (text.endsWith(value.slice(0, length))) return length;
+  const tail = text.slice(-(value.length - 1));
+  const head = value.slice(0, min);
+  for (let at = tail.indexOf(head); at !== -1; at = tail.indexOf(head, at + 1)) if (value.startsWith(tail.slice(at))) return tail.length - at;
   return 0;
 }
 

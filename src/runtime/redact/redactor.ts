@@ -20,9 +20,9 @@ export type Redactor = {
   secrets(text: string): Scrubbed;
   /**
    * Takes out secrets, absolute paths and invisible characters: for text that leaves.
-   * @param before the end of the text that left before it (see `tailOf`), so that a secret cut in two is seen
+   * @param before the `tail` of the text that left before it, so that a secret cut in two is seen
    */
-  leaving(text: string, before?: string): Scrubbed;
+  leaving(text: string, before?: string): Scrubbed & { tail: string };
   /** Where whole secrets stand in a text: for streams and scans. */
   find(text: string): Match[];
   /** The same, and pieces of secrets at the text's edges that another text would complete. */
@@ -36,27 +36,45 @@ export type Redactor = {
 export function createRedactor(known: KnownSecrets, options: { folders?: readonly string[] } = {}): Redactor {
   const folders = [...new Set(options.folders ?? [])].filter((folder) => folder.length > 3).sort((a, b) => b.length - a.length);
   const find = (text: string) => findSecrets(text, known);
-  const findAtEnd = (text: string) => {
+  const findAtEnd = remembering(known, (text) => {
     const open = findOpenShape(text);
     return [...find(text), ...known.findFragments(text), ...(open ? [open] : [])];
-  };
-  const replace = (text: string, before: string, places: boolean): Scrubbed => {
-    const matches = findAtEnd(text);
-    if (before) matches.push(...continued(before, text, known));
-    if (places) matches.push(...findPlaces(text, folders));
-    return replaced(text, merge(matches));
-  };
+  });
   return {
     version: REDACTION_VERSION,
     known,
     find,
     findAtEnd,
-    secrets: (text) => (text === "" ? { text, replaced: 0 } : replace(text, "", false)),
-    leaving: (text, before = "") => {
-      if (text === "") return { text, replaced: 0 };
-      const scrubbed = replace(text.toWellFormed(), before, true);
-      return { ...scrubbed, text: withoutInvisible(scrubbed.text) };
+    secrets: (text) => (text === "" ? { text, replaced: 0 } : replaced(text, merge(findAtEnd(text)))),
+    leaving: (given, before = "") => {
+      if (given === "") return { text: given, replaced: 0, tail: before };
+      const text = given.toWellFormed();
+      const secrets = findAtEnd(text);
+      const joined = before === "" ? [] : findAtEnd(before + text);
+      const seam = before.length;
+      const all = [...secrets, ...continued(joined, seam, text), ...findPlaces(text, folders)];
+      const scrubbed = replaced(text, merge(all));
+      const tail = tailOf(before + text, before === "" ? secrets : joined);
+      return { ...scrubbed, text: withoutInvisible(scrubbed.text), tail };
     },
+  };
+}
+
+const REMEMBERED_MAX = 64;
+const REMEMBERED_CHARS_MAX = 4_096;
+/** An event's texts are looked at twice, once to be kept and once to leave: the second time is free. */
+function remembering(known: KnownSecrets, find: (text: string) => Match[]): (text: string) => Match[] {
+  const found = new Map<string, Match[]>();
+  let size = known.size;
+  return (text) => {
+    if (text.length > REMEMBERED_CHARS_MAX) return find(text);
+    if (found.size >= REMEMBERED_MAX || known.size !== size) found.clear();
+    size = known.size;
+    const before = found.get(text);
+    if (before) return before;
+    const matches = find(text);
+    found.set(text, matches);
+    return matches;
   };
 }
 
@@ -103,21 +121,18 @@ export function replaced(text: string, matches: Match[]): Scrubbed {
 
 const TAIL_MAX = 1024;
 const OPEN_MAX = 8192;
-/** The end of a text that a secret may go on from: its last word, or an open match. Kept in memory only, never written. */
-export function tailOf(text: string, redactor: Redactor): string {
+/** The end of a text that a secret may go on from: its last word, or a match that reaches the end. Kept in memory only, never written. */
+function tailOf(text: string, matches: Match[]): string {
   const floor = Math.max(0, text.length - TAIL_MAX);
   let from = text.length;
   while (from > floor && !/\s/.test(text[from - 1]!)) from--;
-  for (const match of redactor.find(text)) if (match.end === text.length && text.length - match.start <= OPEN_MAX) from = Math.min(from, match.start);
+  for (const match of matches) if (match.end === text.length && text.length - match.start <= OPEN_MAX) from = Math.min(from, match.start);
   return text.slice(from);
 }
 
-/** What of `text` belongs to a secret that began in `before`. */
-function continued(before: string, text: string, known: KnownSecrets): Match[] {
-  const seam = before.length;
-  const joined = before + text;
-  const open = findOpenShape(joined);
-  return [...findSecrets(joined, known), ...(open ? [open] : [])]
+/** What of `text` belongs to a secret that began before it. @param joined matches in the text with what was before; `seam` is where it begins */
+function continued(joined: Match[], seam: number, text: string): Match[] {
+  return joined
     .filter(({ start, end }) => start < seam && end > seam)
     .map(({ end, kind }) => ({ start: 0, end: end - seam, kind }))
     .filter(({ end }) => !/^[A-Z]?[a-z]*$/.test(text.slice(0, end))); // an ordinary word that only follows one

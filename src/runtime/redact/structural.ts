@@ -10,17 +10,27 @@ const lowered = (text: string): string => {
   return lower.length === text.length ? lower : text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 };
 
+/** Without one of these in it a text has nothing structural: most texts. */
+const HINT = /-----begin|:\/\/|pass|pwd|secret|token|key|_auth|authorization|bearer|cookie|credential|session|access.id|connection.?string/i;
+
 /** Everything structural in a text. Replacements of an earlier pass are left alone. */
 export function findStructural(text: string): Match[] {
+  if (!HINT.test(text)) return [];
   const lower = lowered(text);
   return [...pemBlocks(text, lower), ...headers(text, lower), ...urlUsers(text), ...namedValues(text, lower)].filter(
     ({ start }) => !text.startsWith("[REDACTED:", start),
   );
 }
 
-function* occurrences(text: string, word: string): Generator<number> {
-  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + word.length)) yield at;
+/** Where a word stands in a text. */
+function occurrences(text: string, word: string): number[] {
+  let at = text.indexOf(word);
+  if (at === -1) return NOWHERE;
+  const found: number[] = [];
+  for (; at !== -1; at = text.indexOf(word, at + word.length)) found.push(at);
+  return found;
 }
+const NOWHERE: number[] = [];
 
 const PEM_BEGIN = /-----begin [a-z0-9 ]{0,40}private key(?: block)?-----/y;
 /** Whole private keys; one without an end goes to the end of the text. Line ends may be written as two characters, or carry diff marks. */

@@ -14,7 +14,7 @@ import {
   TAGGED_SHA256,
 } from "../../protocol/sync-event.ts";
 import { iso, TIMESTAMP } from "../../protocol/time.ts";
-import { type Redactor, tailOf } from "./redactor.ts";
+import type { Redactor } from "./redactor.ts";
 
 /** What a run gives to each of its events. */
 export type SyncIdentity = {
@@ -117,8 +117,8 @@ class Scrub {
     if (value === undefined || value === null) return undefined;
     if (typeof value !== "string") return this.drop(name);
     const whole = value.length <= SCRUB_CHARS_MAX;
-    const { text, replaced } = this.redactor.leaving(whole ? value : value.slice(0, SCRUB_CHARS_MAX), this.tails.get(name));
-    this.tails.set(name, tailOf(value.slice(-8192), this.redactor));
+    const { text, replaced, tail } = this.redactor.leaving(whole ? value : value.slice(0, SCRUB_CHARS_MAX), this.tails.get(name));
+    this.tails.set(name, tail);
     this.replaced += replaced;
     const bounded = cut((whole ? text : text.slice(0, -UNTRUSTED_TAIL)).trim(), max);
     return bounded === "" ? undefined : bounded;
