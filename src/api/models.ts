@@ -10,6 +10,7 @@ import * as journal from "../protocol/journal.ts";
 import * as leases from "../protocol/leases.ts";
 import * as log from "../protocol/log.ts";
 import * as messages from "../protocol/messages.ts";
+import * as ops from "../protocol/ops.ts";
 import * as runs from "../protocol/runs.ts";
 import * as runtimes from "../protocol/runtimes.ts";
 import * as sessions from "../protocol/sessions.ts";
@@ -31,6 +32,7 @@ const MODULES: Record<string, object> = {
   leases,
   log,
   messages,
+  ops,
   runs,
   runtimes,
   sessions,

@@ -4,12 +4,14 @@ import { alertRoutes } from "./alerts.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { auditRoutes } from "./audit.ts";
 import { contextRoutes } from "./context.ts";
-import { health } from "./health.ts";
+import { healthRoutes } from "./health.ts";
 import { journalRoutes } from "./journal.ts";
 import { leaseRoutes } from "./leases.ts";
 import { logRoutes } from "./log.ts";
 import { messageRoutes } from "./messages.ts";
+import { metricsRoutes } from "./metrics.ts";
 import { openapiRoute } from "./openapi.ts";
+import { opsRoutes } from "./ops.ts";
 import type { Route } from "./route.ts";
 import { runRoutes } from "./runs.ts";
 import { runtimeRoutes } from "./runtimes.ts";
@@ -22,7 +24,9 @@ import { workflowRoutes } from "./workflows.ts";
 
 export const ROUTES: readonly Route[] = [
   // the hub itself
-  health,
+  ...healthRoutes,
+  ...metricsRoutes,
+  ...opsRoutes,
   openapiRoute(() => ROUTES),
   // what agents do
   ...agentRoutes,

@@ -75,6 +75,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
       projectTokenHashes,
       loopback: isLoopback(host),
       publicUrl,
+      durable: dataPath !== ":memory:" || Boolean(env["KXM_DATABASE_URL"]?.trim()),
       messageTtlMs: integer("KXM_MESSAGE_TTL_MS", defaultSettings().messageTtlMs, 1_000),
       messageRetentionMs: integer("KXM_MESSAGE_RETENTION_MS", defaultSettings().messageRetentionMs, 1_000),
       rateLimit: {

@@ -14,6 +14,7 @@ import { journalStore } from "./journal.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
 import { metaStore } from "./meta.ts";
+import { opsStore } from "./ops.ts";
 import { projectStore } from "./projects.ts";
 import { retentionStore } from "./retention.ts";
 import { runtimeStore } from "./runtimes.ts";
@@ -52,6 +53,7 @@ const STORES = {
   audit: auditStore,
   projects: projectStore,
   retention: retentionStore,
+  ops: opsStore,
   context: contextStore,
   journal: journalStore,
   workflows: workflowStore,

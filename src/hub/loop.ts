@@ -2,6 +2,7 @@
 // (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
 import { PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
 import * as commands from "./commands.ts";
+import { expireUnclaimed } from "./commands.ts";
 import type { Hub } from "./hub.ts";
 import * as leases from "./leases.ts";
 import { describeError } from "./log.ts";
@@ -9,8 +10,11 @@ import { expireMessages } from "./message-sweep.ts";
 import { flushPresence, sweepStale } from "./presence.ts";
 import * as retention from "./retention.ts";
 import * as sessions from "./sessions.ts";
+import { failOverdue } from "./workflows/endings.ts";
+import { lockRun } from "./workflows/runs.ts";
 
 const SESSIONS_FLUSH_MS = 5_000;
+const WAITS_MAX = 100; // overdue waits failed in one round
 
 /** One thing that happens by itself. */
 export interface Job {
@@ -29,6 +33,8 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
   return [
     { name: "leases", everyMs: SWEEP_INTERVAL_MS, run: leases.expireLapsed },
     { name: "commands", everyMs: SWEEP_INTERVAL_MS, run: commands.expireUnclaimed },
+    { name: "commands", everyMs: SWEEP_INTERVAL_MS, run: expireUnclaimed },
+    { name: "waits", everyMs: SWEEP_INTERVAL_MS, run: expireWorkflowWaits },
     { name: "messages", everyMs: SWEEP_INTERVAL_MS, run: expireMessages },
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
@@ -123,6 +129,17 @@ async function writeSessions(hub: Hub): Promise<number> {
     throw error;
   }
   return seen.size;
+}
+
+/** Fails workflow runs whose wait is over, each in the lane of its project. */
+async function expireWorkflowWaits(hub: Hub): Promise<number> {
+  let count = 0;
+  for (const { id, project } of await hub.engine.read.ops.dueWaits(hub.clock(), WAITS_MAX)) {
+    const failed = await hub.engine.write(project, async (tx) => failOverdue(tx, await lockRun(tx, id)));
+    if (failed) count++;
+  }
+  hub.metrics.add("workflow_wait_timeouts", count);
+  return count;
 }
 
 function forget(hub: Hub): number {

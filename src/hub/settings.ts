@@ -18,6 +18,8 @@ export interface HubSettings {
   projectTokenHashes: ReadonlyMap<string, string>;
   /** Whether the hub listens on this machine only. */
   loopback: boolean;
+  /** Whether the store outlives the process. */
+  durable: boolean;
   /** Silence after which an agent or Runtime is stale. Milliseconds. */
   staleMs: number;
   messageTtlMs: number;
@@ -39,6 +41,7 @@ export const defaultSettings = (): HubSettings => ({
   localAdminTokenHash: undefined,
   projectTokenHashes: new Map(),
   loopback: true,
+  durable: true,
   staleMs: STALE_MS_DEFAULT,
   messageTtlMs: MESSAGE_TTL_MS_DEFAULT,
   messageRetentionMs: MESSAGE_RETENTION_MS_DEFAULT,
