@@ -176,10 +176,11 @@ function countFiles(changes: NonNullable<SyncPayload["fileChanges"]>) {
 /** A step waits: for a person when it names an approval request, else for what its reason says. */
 function wait(run: SyncRunRow, { payload, occurredAt }: SyncEvent, stepId: string, consequences: Consequence[]) {
   const request = payload.evidenceRefs?.find(({ kind }) => kind === "approval-request");
+  const asks = request ? { reason: payload.summary ?? payload.reason } : payload; // the question says more than why it is asked
   run.projection.waiting = {
     for: request ? "approval" : "step",
     stepId,
-    ...reasonOf(payload),
+    ...reasonOf(asks),
     ...(request && { approvalId: request.id }),
     since: occurredAt,
   };
@@ -212,7 +213,7 @@ function foldAssignment(projection: RunProjection, { eventType, payload, occurre
       if (family === "assignment") assignment.status = payload.status ?? verb;
       if (payload.outcome !== undefined) assignment.outcome = payload.outcome;
       if (payload.error) assignment.error = payload.error.class;
-      if (family === "attempt" || verb === "executing") assignment.startedAt ??= payload.timing?.startedAt ?? occurredAt;
+      if (verb === "executing" || payload.status === "executing") assignment.startedAt ??= payload.timing?.startedAt ?? occurredAt;
       if (ASSIGNMENT_ENDED.has(verb)) endAttempt(assignment, payload, occurredAt);
       before = assignment.usage;
       if (payload.usage) assignment.usage = usageOf(payload.usage);
