@@ -356,6 +356,7 @@ describe.each(WORLDS)("%s commands", (_, open) => {
   });
 
   test("a command that nobody claims expires, and a decision with it; what was applied after all is the truth", async () => {
+    it.clock.now += 1_000; // later than the commands of other tests
     const run = await waitingRun();
     await run.decide({ decision: "approve", contentHash: HASH });
     const { id: claimed } = (await run.send({ kind: "pause", runtimeId: RUNTIME })).body.command;
