@@ -2,7 +2,6 @@
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { clearFolder } from "../harness/launch.ts";
 import { bootId } from "../harness/process.ts";
-import { PLAN_SCHEMA, type Plan } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
 import { type Work, workAgent } from "./agent-attempt.ts";
 import { nextDeadline } from "./budgets.ts";
@@ -10,191 +9,187 @@ import { closeFailed, closeUnstarted } from "./close-attempt.ts";
 import type { EngineContext } from "./context.ts";
 import { decide } from "./decide.ts";
 import { attemptsToStop } from "./decide-step.ts";
-import { type Attempt, type Execution, emptyExecution, fromRow, isOver, learn, openAttempts } from "./execution.ts";
+import { type Attempt, type Execution, isOver, learn, openAttempts } from "./execution.ts";
 import { workGate } from "./gate-attempt.ts";
+import { catchUp, load } from "./load.ts";
 import type { Setting } from "./moves.ts";
 import { receiptOf } from "./receipts.ts";
 import { takeUp } from "./recovery.ts";
 import { type Ask, type Stop, stopper } from "./supervise.ts";
 import { workspaceFor } from "./workspaces.ts";
 
-const PAGE = 1000;
 /** A timer is never set further ahead: its moment is looked at again then. */
 const TIMER_MS_MAX = 3_600_000;
+/** After a failure of the store the run looks again this much later. */
+const AGAIN_MS = 1000;
 
-/** Learns what the store has of a run beyond what is known. */
-export function catchUp(context: EngineContext, run: Execution): Execution {
-  for (;;) {
-    const page = context.store.read.events.after(run.runId, run.lastSequence, PAGE);
-    for (const row of page) learn(run, fromRow(row));
-    if (page.length < PAGE) return run;
-  }
-}
-
-/** Folds a run from its stored events. @throws RuntimeRefusal run_not_found */
-export function load(context: EngineContext, runId: string): Execution {
-  const pinned = context.store.read.runs.planOf(runId);
-  if (!pinned) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
-  const plan = pinned.plan as Plan;
-  if (plan.schema !== PLAN_SCHEMA) throw new RuntimeRefusal("store_too_new", `run ${runId} has a plan of another version (${String(plan.schema)})`);
-  return catchUp(context, emptyExecution(runId, plan, pinned.planHash));
-}
-
-type Active = { stop: Stop; done: Promise<void> };
-export type Drive = ReturnType<typeof openDrive>;
-
-/** @param ended called once the run has ended and nothing of it runs any more */
-export function openDrive(context: EngineContext, runId: string, ended: (run: Execution) => void) {
-  let run = load(context, runId);
-  const active = new Map<string, Active>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+export class Drive {
+  /** What is known of the run. Replaced as a whole when it had to be read again. */
+  run: Execution;
+  private readonly active = new Map<string, { stop: Stop; done: Promise<void> }>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
   /** `suspended`: what ends now is still recorded, but nothing new begins. `left`: nothing is recorded any more. */
-  let state: "driving" | "suspended" | "left" = "driving";
-  const openedNs = context.clock.monotonicNs();
-  const beforeMs = run.startedAt === undefined ? 0 : Math.max(0, context.clock.now() - run.startedAt);
+  private state: "driving" | "suspended" | "left" = "driving";
+  private readonly openedNs: number;
+  private readonly beforeMs: number;
 
-  const setting = (): Setting => ({
-    now: context.clock.now(),
-    elapsedMs: beforeMs + (context.clock.monotonicNs() - openedNs) / 1e6,
-    newId: context.newId,
-    boot: bootId(),
-    attemptFolder: (attemptId) => `${context.folder}/attempts/${attemptId}`,
-    workspace: (of, step, access, attemptId) => workspaceFor(context, of, step, access, attemptId),
-  });
+  /** @param ended called once the run has ended and nothing of it runs any more */
+  constructor(
+    private readonly context: EngineContext,
+    readonly runId: string,
+    private readonly ended: (run: Execution) => void,
+  ) {
+    this.run = load(context, runId);
+    this.openedNs = context.clock.monotonicNs();
+    this.beforeMs = this.run.startedAt === undefined ? 0 : Math.max(0, context.clock.now() - this.run.startedAt);
+  }
 
-  /** Records what happened and all that follows from it, in one transaction; then acts. A store that fails makes the run be read again. */
-  function advance(happened: NewEvent[] = []): void {
-    if (state === "left") return;
+  /** Opens the drive: looks after what an earlier one left, and goes on. */
+  open(): void {
+    const fresh = this.run.status === "created" || this.run.status === "queued";
+    const admitted: NewEvent[] = fresh ? [{ type: "run.status_changed", payload: { status: "preparing", previousStatus: this.run.status } }] : [];
+    const opened: NewEvent = { type: "run.drive_opened", payload: { status: fresh ? "preparing" : this.run.status }, local: { pid: process.pid } };
+    for (const attempt of openAttempts(this.run)) if (attempt.status !== "blocked_uncertain") this.begin(attempt);
+    this.advance([...admitted, opened]);
+  }
+
+  /**
+   * Records what happened and all that follows from it, in one transaction; then acts.
+   * @throws whatever the store throws; the run has been read again by then
+   */
+  advance(happened: NewEvent[] = []): void {
+    if (this.state === "left") return;
     try {
-      catchUp(context, run);
-      const at = setting();
-      for (const event of happened) learn(run, { ...event, at: event.occurredAt ?? at.now });
-      commit([...happened, ...(state === "driving" ? decide(run, at) : [])]);
+      catchUp(this.context, this.run);
+      const at = this.setting();
+      for (const event of happened) learn(this.run, { ...event, at: event.occurredAt ?? at.now });
+      this.commit([...happened, ...(this.state === "driving" ? decide(this.run, at) : [])]);
     } catch (error) {
-      recover(error);
+      this.readAgain(error);
       throw error;
     }
-    if (state === "driving") act();
+    if (this.state === "driving") this.act();
   }
 
-  function commit(events: NewEvent[]): void {
+  /** Ends what runs without ending the run. What was interrupted is tried again when the run is opened the next time. */
+  async suspend(): Promise<void> {
+    this.state = "suspended";
+    clearTimeout(this.timer);
+    this.askAll("suspend");
+    while (this.active.size > 0) await Promise.all([...this.active.values()].map(({ done }) => done));
+    this.leave();
+  }
+
+  /** Lets go of the run without touching what runs: another supervisor owns it. */
+  leave(): void {
+    this.state = "left";
+    clearTimeout(this.timer);
+    this.askAll("leave");
+  }
+
+  private setting(): Setting {
+    const { context } = this;
+    return {
+      now: context.clock.now(),
+      elapsedMs: this.beforeMs + (context.clock.monotonicNs() - this.openedNs) / 1e6,
+      newId: context.newId,
+      boot: bootId(),
+      attemptFolder: (attemptId) => `${context.folder}/attempts/${attemptId}`,
+      workspace: (of, step, access, attemptId) => workspaceFor(context, of, step, access, attemptId),
+    };
+  }
+
+  private commit(events: NewEvent[]): void {
     if (events.length === 0) return;
-    context.store.commit((tx) => {
-      for (const event of events) tx.append(runId, event);
-      if (isOver(run)) receiptOf(tx, run);
+    this.context.store.commit((tx) => {
+      for (const event of events) tx.append(this.runId, event);
+      if (isOver(this.run)) receiptOf(tx, this.run);
     });
   }
 
   /** After a failure the knowledge may be ahead of the store: it is read again, or the run is left to whoever opens the store next. */
-  function recover(error: unknown): void {
-    context.log("drive_failed", { level: "error", runId, ...wordsOf(error) });
+  private readAgain(error: unknown): void {
+    this.context.log("drive_failed", { level: "error", runId: this.runId, ...wordsOf(error) });
     try {
-      if (error instanceof RuntimeRefusal && error.code === "store_fenced") leave();
-      else run = load(context, runId);
+      if (error instanceof RuntimeRefusal && error.code === "store_fenced") this.leave();
+      else this.run = load(this.context, this.runId);
     } catch {
-      leave();
+      this.leave();
     }
   }
 
-  function act(): void {
-    clearTimeout(timer);
-    for (const { attemptId } of attemptsToStop(run)) active.get(attemptId)?.stop.ask("stop");
-    for (const attempt of openAttempts(run)) if (attempt.status !== "blocked_uncertain" && !active.has(attempt.attemptId)) begin(attempt);
-    if (isOver(run)) {
-      if (active.size === 0) finish();
+  /** Makes the world follow what was committed: begins what is intended, stops what is not wanted, looks again in time. */
+  private act(): void {
+    clearTimeout(this.timer);
+    for (const { attemptId } of attemptsToStop(this.run)) this.active.get(attemptId)?.stop.ask("stop");
+    for (const attempt of openAttempts(this.run))
+      if (attempt.status !== "blocked_uncertain" && !this.active.has(attempt.attemptId)) this.begin(attempt);
+    if (isOver(this.run)) {
+      if (this.active.size > 0) return;
+      this.leave();
+      this.ended(this.run);
       return;
     }
-    const wait = timeToLook(run, setting());
-    if (wait !== undefined) timer = setTimeout(() => quietly(() => advance()), Math.min(wait, TIMER_MS_MAX));
-  }
-
-  function finish(): void {
-    leave();
-    ended(run);
+    const wait = timeToLook(this.run, this.setting());
+    if (wait !== undefined) this.timer = setTimeout(() => this.quietly(), Math.min(wait, TIMER_MS_MAX));
   }
 
   /** Carries out an attempt beside everything else; what comes of it is recorded whatever it is. */
-  function begin(attempt: Attempt): void {
+  private begin(attempt: Attempt): void {
+    const { attemptId } = attempt;
     const stop = stopper();
-    const unwanted = attempt.status === "created" && attemptsToStop(run).some(({ attemptId }) => attemptId === attempt.attemptId);
-    const events = unwanted ? Promise.resolve(closeUnstarted(run, attempt)) : tryTask(workOf(attempt, stop));
+    const unwanted = attempt.status === "created" && attemptsToStop(this.run).some((one) => one.attemptId === attemptId);
+    const events = unwanted ? Promise.resolve(closeUnstarted(this.run, attempt)) : this.carryOut(this.workOf(attempt, stop));
     const done = events.then((closing) => {
-      active.delete(attempt.attemptId);
-      if (closing === undefined || state === "left") return;
-      quietly(() => advance(closing));
-      // What the folder holds is recorded now, or the run is read again and the folder is still needed.
-      if (!openAttempts(run).some(({ attemptId }) => attemptId === attempt.attemptId)) clearFolder(attempt.folder);
+      this.active.delete(attemptId);
+      if (closing === undefined || this.state === "left") return;
+      this.quietly(closing);
+      // What the folder holds is recorded now; or the run was read again, and the folder is still needed.
+      if (!openAttempts(this.run).some((one) => one.attemptId === attemptId)) clearFolder(attempt.folder);
     });
-    active.set(attempt.attemptId, { stop, done });
+    this.active.set(attemptId, { stop, done });
   }
 
   /** An unexpected failure of ours is a failed attempt with a reason, never a run that hangs. */
-  async function tryTask(work: Work): Promise<NewEvent[] | undefined> {
+  private async carryOut(work: Work): Promise<NewEvent[] | undefined> {
     try {
       return await takeUp(work, perform);
     } catch (error) {
-      if (state === "left") return undefined;
-      context.log("attempt_failed", { level: "error", runId, attemptId: work.attempt.attemptId, ...wordsOf(error) });
+      if (this.state === "left") return undefined;
+      this.context.log("attempt_failed", { level: "error", runId: this.runId, attemptId: work.attempt.attemptId, ...wordsOf(error) });
       return closeFailed(work, error);
     }
   }
 
-  const workOf = (attempt: Attempt, stop: Stop): Work => ({
-    context,
-    run,
-    attempt,
-    stop,
-    record: (events) => {
-      if (state === "left") throw new RuntimeRefusal("store_fenced", "this run is driven by another supervisor");
-      catchUp(context, run);
-      for (const event of events) learn(run, { ...event, at: event.occurredAt ?? context.clock.now() });
-      commit(events);
-    },
-  });
-
-  /** For callers that have nobody to tell: `recover` has logged it and read the run again. */
-  const quietly = (work: () => void): void => {
-    try {
-      work();
-    } catch {
-      if (state === "driving") timer = setTimeout(() => quietly(() => advance()), 1000);
-    }
-  };
-
-  const askAll = (what: Ask) => {
-    for (const { stop } of active.values()) stop.ask(what);
-  };
-
-  /** Lets go of the run without touching what runs: another supervisor owns it. */
-  function leave(): void {
-    state = "left";
-    clearTimeout(timer);
-    askAll("leave");
+  private workOf(attempt: Attempt, stop: Stop): Work {
+    return { context: this.context, run: this.run, attempt, stop, record: (events) => this.record(events) };
   }
 
-  return {
-    get run(): Execution {
-      return run;
-    },
-    advance,
-    /** Opens the drive: looks after what an earlier one left, and goes on. */
-    open: (): void => {
-      const fresh = run.status === "created" || run.status === "queued";
-      const admitted: NewEvent[] = fresh ? [{ type: "run.status_changed", payload: { status: "preparing", previousStatus: run.status } }] : [];
-      const drive: NewEvent = { type: "run.drive_opened", payload: { status: fresh ? "preparing" : run.status }, local: { pid: process.pid } };
-      for (const attempt of openAttempts(run)) if (attempt.status !== "blocked_uncertain") begin(attempt);
-      advance([...admitted, drive]);
-    },
-    /** Ends what runs without ending the run. What was interrupted is tried again when the run is opened the next time. */
-    suspend: async (): Promise<void> => {
-      state = "suspended";
-      clearTimeout(timer);
-      askAll("suspend");
-      while (active.size > 0) await Promise.all([...active.values()].map(({ done }) => done));
-      leave();
-    },
-    leave,
-  };
+  /** Records in the middle of an attempt: decides nothing. @throws RuntimeRefusal store_fenced once the run was left */
+  private record(events: NewEvent[]): void {
+    if (this.state === "left") throw new RuntimeRefusal("store_fenced", "this run is driven by another supervisor");
+    catchUp(this.context, this.run);
+    for (const event of events) learn(this.run, { ...event, at: event.occurredAt ?? this.context.clock.now() });
+    try {
+      this.commit(events);
+    } catch (error) {
+      this.readAgain(error);
+      throw error;
+    }
+  }
+
+  /** For callers that have nobody to tell: the failure is logged, the run was read again, and looks once more soon. */
+  private quietly(happened: NewEvent[] = []): void {
+    try {
+      this.advance(happened);
+    } catch {
+      if (this.state === "driving") this.timer = setTimeout(() => this.quietly(), AGAIN_MS);
+    }
+  }
+
+  private askAll(what: Ask): void {
+    for (const { stop } of this.active.values()) stop.ask(what);
+  }
 }
 
 const perform = (work: Work): Promise<NewEvent[] | undefined> => (work.attempt.kind === "agent" ? workAgent(work) : workGate(work));

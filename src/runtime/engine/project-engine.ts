@@ -1,161 +1,172 @@
 // The engine of one open project: takes work in, admits runs in order of arrival, drives them, and knows why a run waits.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
-import { loadBundle } from "../project/bundle.ts";
-import { CONCURRENT_RUNS_DEFAULT, compilePlan, revisionsOf } from "../project/plan.ts";
+import { CONCURRENT_RUNS_DEFAULT } from "../project/plan.ts";
 import { ProjectProblems } from "../project/problems.ts";
-import { REDACTION_VERSION } from "../redact/redactor.ts";
-import type { StoreTx } from "../store/event-store.ts";
 import type { IntakeRow } from "../store/intake.ts";
-import { type Pinned, pinHead } from "../workspace/worktrees.ts";
+import { pinHead } from "../workspace/worktrees.ts";
 import type { EngineContext } from "./context.ts";
-import { type Drive, load, openDrive } from "./drive.ts";
+import { createRun } from "./create-run.ts";
+import { Drive } from "./drive.ts";
 import type { Execution } from "./execution.ts";
+import { load } from "./load.ts";
 
 /** Statuses in which a run takes one of the places. */
 const WORKING = ["preparing", "running", "cancelling"];
 
 /** Why a run does not execute yet. */
 export type Queued = { position: number; blockers: string[] };
-export type ProjectEngine = ReturnType<typeof openProjectEngine>;
 
-/** @param project an open store that is ours */
-export function openProjectEngine(project: Project, context: EngineContext) {
-  const drives = new Map<string, Drive>();
-  let closed = false;
-  let dispatching: Promise<void> | undefined;
-  let slots = CONCURRENT_RUNS_DEFAULT;
+export class ProjectEngine {
+  private readonly drives = new Map<string, Drive>();
+  private closed = false;
+  private dispatching: Promise<void> | undefined;
+  /** As the project's files said when the last run was made. */
+  private places = CONCURRENT_RUNS_DEFAULT;
 
-  const { store } = project;
-  const working = () => [...drives.values()].filter(({ run }) => WORKING.includes(run.status)).length;
-  const waiting = () => store.read.runs.open().filter(({ runId, state }) => !drives.has(runId) && ["created", "queued"].includes(state.status));
+  /** @param project an open store that is ours */
+  constructor(
+    readonly project: Project,
+    readonly context: EngineContext,
+  ) {}
 
-  function drive(runId: string): void {
-    const opened = openDrive(context, runId, () => {
-      drives.delete(runId);
-      quietly(admit);
+  /** Goes on with every run that has not ended, and with the work that waits. */
+  recover(): void {
+    for (const { runId, state } of this.project.store.read.runs.open())
+      if (!["created", "queued"].includes(state.status)) this.quietly(() => this.drive(runId));
+    this.admit();
+    this.takeIn();
+  }
+
+  /** What is known of a run: as it is driven, or as stored. @throws RuntimeRefusal run_not_found */
+  run(runId: string): Execution {
+    return this.drives.get(runId)?.run ?? load(this.context, runId);
+  }
+
+  /** A command changed the run in the store: hear of it. */
+  heard(runId: string): void {
+    this.quietly(() => {
+      const drive = this.drives.get(runId);
+      if (drive) drive.advance();
+      // A run that waits in the queue is not driven: what was asked of it is heard by opening it.
+      else if (this.run(runId).cancel) this.drive(runId);
     });
-    drives.set(runId, opened);
-    opened.open();
+    this.admit();
+  }
+
+  /** Makes a run of every message that waits, oldest first. One at a time: the order of arrival is the order of runs. */
+  dispatch(): Promise<void> {
+    this.dispatching ??= this.dispatchAll().finally(() => {
+      this.dispatching = undefined;
+      if (this.nextIntake()) this.takeIn(); // it came just as the last look was over
+    });
+    return this.dispatching;
+  }
+
+  /** The same for callers that have nobody to tell. */
+  takeIn(): void {
+    void this.dispatch().catch((error) => this.report(error));
   }
 
   /** Lets waiting runs begin, in order of arrival, as far as there are places. */
-  function admit(): void {
-    if (closed || store.read.controls.pause()) return;
-    for (const { runId } of waiting()) {
-      if (working() >= slots) return;
-      drive(runId);
-    }
-  }
-
-  /** For callers that have nobody to tell. */
-  const quietly = (work: () => void): void => {
-    try {
-      work();
-    } catch (error) {
-      report(error);
-    }
-  };
-
-  /** Makes a run of every intake message that waits, oldest first. One at a time: order of arrival is order of runs. */
-  function dispatch(): Promise<void> {
-    dispatching ??= dispatchAll().finally(() => {
-      dispatching = undefined;
-      if (!closed && nextIntake()) void dispatch().catch(report); // it came just as the last look was over
+  admit(): void {
+    this.quietly(() => {
+      if (this.closed || this.project.store.read.controls.pause()) return;
+      for (const runId of this.waiting()) {
+        if (this.working().length >= this.places) return;
+        this.drive(runId);
+      }
     });
-    return dispatching;
   }
-  async function dispatchAll(): Promise<void> {
-    for (let next = nextIntake(); next && !closed; next = nextIntake()) await makeRun(next);
-  }
-  const report = (error: unknown) =>
-    context.log("engine_failed", { level: "error", projectKey: project.key, reason: error instanceof Error ? error.message : String(error) });
-  const nextIntake = (): IntakeRow | undefined => (store.read.controls.pause() ? undefined : store.read.intake.next());
 
-  async function makeRun(intake: IntakeRow): Promise<void> {
+  /** Place in the queue and what stands before it; undefined for a run that does not queue. */
+  queued(runId: string): Queued | undefined {
+    const queue = this.waiting();
+    const at = queue.indexOf(runId);
+    if (at === -1) return undefined;
+    const pause = this.project.store.read.controls.pause();
+    const blockers = pause
+      ? [`the project is paused by ${pause.actor}${pause.reason ? `: ${pause.reason}` : ""}`]
+      : [...this.working(), ...queue.slice(0, at)];
+    return { position: at + 1, blockers };
+  }
+
+  slots(): { running: number; queued: number; total: number } {
+    return { running: this.working().length, queued: this.waiting().length, total: this.places };
+  }
+
+  /** Forgets the project without touching what runs. */
+  close(): void {
+    this.closed = true;
+    for (const drive of this.drives.values()) drive.leave();
+    this.drives.clear();
+  }
+
+  /** Ends what runs; the runs go on after the next start. */
+  async suspend(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.drives.values()].map((drive) => drive.suspend()));
+    this.drives.clear();
+  }
+
+  private drive(runId: string): void {
+    const drive = new Drive(this.context, runId, () => {
+      this.drives.delete(runId);
+      this.admit();
+    });
+    this.drives.set(runId, drive);
+    drive.open();
+  }
+
+  private working(): string[] {
+    return [...this.drives.values()].filter(({ run }) => WORKING.includes(run.status)).map(({ runId }) => runId);
+  }
+
+  private waiting(): string[] {
+    const open = this.project.store.read.runs.open();
+    return open.filter(({ runId, state }) => !this.drives.has(runId) && ["created", "queued"].includes(state.status)).map(({ runId }) => runId);
+  }
+
+  private nextIntake(): IntakeRow | undefined {
+    const { store } = this.project;
+    return this.closed || store.read.controls.pause() ? undefined : store.read.intake.next();
+  }
+
+  private async dispatchAll(): Promise<void> {
+    for (let next = this.nextIntake(); next; next = this.nextIntake()) await this.makeRun(next);
+  }
+
+  private async makeRun(intake: IntakeRow): Promise<void> {
+    const { project } = this;
     try {
       const pinned = await pinHead(project.root);
-      if (closed) return;
-      const runId = store.commit((tx) => createRun(tx, intake, pinned));
-      if (working() < slots) drive(runId);
+      if (this.closed) return;
+      const { runId, places, admitted } = createRun(project, intake, pinned, (limit) => this.working().length < limit);
+      this.places = places;
+      if (admitted) this.drive(runId);
     } catch (error) {
       const sentence = refusalOf(error);
       if (sentence === undefined) throw error;
-      store.commit((tx) => tx.intake.settle(intake.intakeId, { state: "refused", reason: sentence }));
+      project.store.commit((tx) => tx.intake.settle(intake.intakeId, { state: "refused", reason: sentence }));
     }
   }
 
-  /** The project's files are read now and pinned; whatever happens to them later, this run executes what was compiled. */
-  function createRun(tx: StoreTx, intake: IntakeRow, pinned: Pinned): string {
-    const bundle = loadBundle(project.root);
-    if (bundle.project.id !== project.projectId)
-      throw new RuntimeRefusal(
-        "project_conflict",
-        `.kxm/project.yaml now has the id ${bundle.project.id}, this checkout is registered as ${project.projectId}`,
-      );
-    slots = bundle.project.limits?.maxConcurrentRuns ?? CONCURRENT_RUNS_DEFAULT;
-    const workflowId = intake.workflowId ?? bundle.project.defaultWorkflow;
-    if (!bundle.workflows.has(workflowId))
-      throw new RuntimeRefusal("project_invalid", `no workflow is called ${workflowId}; there are ${[...bundle.workflows.keys()].join(", ")}`);
-    const { plan, planHash } = compilePlan(bundle, workflowId);
-    const { intakeId, displayTitle, promptHash, source, submittedBy } = intake;
-    const identity = { workflowId, displayTitle, promptHash, source, createdBy: submittedBy };
-    const row = tx.createRun(
-      { ...identity, ...revisionsOf(bundle, REDACTION_VERSION), plan, planHash, detail: { intakeId } },
-      { planHash, base: pinned.base, dirty: pinned.dirty },
-    );
-    if (working() >= slots)
-      tx.append(row.runId, {
-        type: "run.status_changed",
-        payload: { status: "queued", previousStatus: "created", reason: `waits for one of ${slots} places` },
-      });
-    tx.intake.settle(intakeId, { state: "dispatched", runId: row.runId });
-    return row.runId;
+  private quietly(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.report(error);
+    }
   }
 
-  return {
-    project,
-    context,
-    /** Goes on with every run that has not ended. Runs that wait for nothing of ours are driven too: they hear of decisions. */
-    recover: (): void => {
-      for (const { runId, state } of store.read.runs.open()) if (!["created", "queued"].includes(state.status)) quietly(() => drive(runId));
-      quietly(admit);
-      void dispatch().catch(report);
-    },
-    dispatch,
-    admit: () => quietly(admit),
-    /** What is known of a run: as it is driven, or as stored. @throws RuntimeRefusal run_not_found */
-    run: (runId: string): Execution => drives.get(runId)?.run ?? load(context, runId),
-    /** A command changed the run in the store: hear of it. */
-    heard: (runId: string): void => quietly(() => drives.get(runId)?.advance()),
-    /** Place in the queue and what stands before it; undefined for a run that does not queue. */
-    queued: (runId: string): Queued | undefined => {
-      const queue = waiting();
-      const at = queue.findIndex((run) => run.runId === runId);
-      if (at === -1) return undefined;
-      const pause = store.read.controls.pause();
-      if (pause) return { position: at + 1, blockers: [`the project is paused by ${pause.actor}${pause.reason ? `: ${pause.reason}` : ""}`] };
-      const busy = [...drives.values()].filter(({ run }) => WORKING.includes(run.status)).map(({ run }) => run.runId);
-      return { position: at + 1, blockers: [...busy, ...queue.slice(0, at).map((run) => run.runId)] };
-    },
-    slots: () => ({ running: working(), queued: waiting().length, total: slots }),
-    /** Forgets the project without touching what runs. */
-    close: (): void => {
-      closed = true;
-      for (const one of drives.values()) one.leave();
-      drives.clear();
-    },
-    /** Ends what runs; the runs go on after the next start. */
-    suspend: async (): Promise<void> => {
-      closed = true;
-      await Promise.all([...drives.values()].map((one) => one.suspend()));
-      drives.clear();
-    },
-  };
+  private report(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.context.log("engine_failed", { level: "error", projectKey: this.project.key, reason });
+  }
 }
 
-/** The sentence of an expected refusal; undefined for anything else. */
+/** The sentence of a refusal that is the work's own; undefined for anything else. */
 function refusalOf(error: unknown): string | undefined {
   if (error instanceof ProjectProblems) return error.message.slice(0, 1000);
-  return error instanceof RuntimeRefusal && error.code !== "store_fenced" && error.code !== "store_unavailable" ? error.message : undefined;
+  return error instanceof RuntimeRefusal && !error.code.startsWith("store_") ? error.message : undefined;
 }

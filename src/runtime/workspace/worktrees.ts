@@ -1,6 +1,6 @@
 // Where steps work: Git worktrees outside the checkout, one per write attempt on a branch of its own, one per commit for reading. Work that is not
 // proven to be kept elsewhere is never deleted.
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Changes, Workspace } from "../engine/local.ts";
@@ -29,12 +29,21 @@ export async function pinHead(root: string): Promise<Pinned> {
   return { base, dirty };
 }
 
+/** One change of a repository's worktrees at a time: git's own locks would make the others fail, and members of a panel share a checkout. */
+const lines = new Map<string, Promise<unknown>>();
+function inLine<T>(root: string, work: () => Promise<T>): Promise<T> {
+  const result = (lines.get(root) ?? Promise.resolve()).then(work, work);
+  lines.set(root, result);
+  return result;
+}
+
 /** Makes the folder an attempt works in, unless it is there already. Safe to call again after a crash. @throws RuntimeRefusal repository_unusable */
-export async function materialize(root: string, workspace: Workspace): Promise<void> {
-  const { path, base, branch } = workspace;
+export const materialize = (root: string, workspace: Workspace): Promise<void> => inLine(root, () => makeWorktree(root, workspace));
+
+async function makeWorktree(root: string, { path, base, branch }: Workspace): Promise<void> {
   if (existsSync(path)) {
-    const at = await tryGit(path, ["rev-parse", "HEAD"]);
-    if (at.code === 0 && at.stdout.trim() !== "") return;
+    const at = await tryGit(path, ["rev-parse", "--show-toplevel"]);
+    if (at.code === 0 && at.stdout.trim() === realpathSync(path)) return;
     throw new RuntimeRefusal("repository_unusable", `${path} is in the way: it is not a worktree of this repository`);
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -128,7 +137,9 @@ export const whyKeep = (report: WorktreeReport): string | undefined => {
 };
 
 /** Removes one worktree whose work is proven to be kept. @throws RuntimeRefusal worktree_unproven */
-export async function removeWorktree(root: string, report: WorktreeReport): Promise<void> {
+export const removeWorktree = (root: string, report: WorktreeReport): Promise<void> => inLine(root, () => remove(root, report));
+
+async function remove(root: string, report: WorktreeReport): Promise<void> {
   const why = whyKeep(report);
   if (why) throw new RuntimeRefusal("worktree_unproven", `${report.path} stays: ${why}`);
   // Without --force git itself refuses once more when something is uncommitted.

@@ -16,6 +16,7 @@ test("a run of an echo step completes in a repository without a commit", async (
       .map((line) => line.split(" ")[1]),
   ).toEqual([
     "run.created",
+    "workspace.snapshot_pinned",
     "run.status_changed",
     "run.drive_opened",
     "run.status_changed",
@@ -34,7 +35,7 @@ test("a run of an echo step completes in a repository without a commit", async (
     "run.status_changed",
   ]);
   expect(run).toMatchObject({ status: "completed", title: "Say hello", steps: [{ id: "work", status: "passed", outcome: "passed" }] });
-  expect(world.outbox().map(({ sequence, problem }) => [sequence, problem])).toEqual(Array.from({ length: 17 }, (_, i) => [i + 1, undefined]));
+  expect(world.outbox().map(({ sequence, problem }) => [sequence, problem])).toEqual(Array.from({ length: 18 }, (_, i) => [i + 1, undefined]));
   expect(world.logged).toEqual([]);
 });
 

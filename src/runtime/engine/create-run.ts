@@ -1,0 +1,59 @@
+// Makes a run of handed-in work: the project's files are read and compiled now and pinned, whatever happens to them later.
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import type { Project } from "../contract.ts";
+import { loadBundle } from "../project/bundle.ts";
+import { CONCURRENT_RUNS_DEFAULT, compilePlan, revisionsOf } from "../project/plan.ts";
+import { REDACTION_VERSION } from "../redact/redactor.ts";
+import type { IntakeRow } from "../store/intake.ts";
+import type { Pinned } from "../workspace/worktrees.ts";
+
+/**
+ * One transaction: the run, its plan, its first events, and the message it came from.
+ * @param hasPlace whether a run may begin at once when so many places exist
+ * @throws ProjectProblems with every finding in the files; RuntimeRefusal project_conflict, project_invalid
+ */
+export function createRun(
+  project: Project,
+  intake: IntakeRow,
+  pinned: Pinned,
+  hasPlace: (places: number) => boolean,
+): { runId: string; places: number; admitted: boolean } {
+  const bundle = loadBundle(project.root);
+  if (bundle.project.id !== project.projectId)
+    throw new RuntimeRefusal(
+      "project_conflict",
+      `.kxm/project.yaml now has the id ${bundle.project.id}, this checkout is registered as ${project.projectId}`,
+    );
+  const workflowId = intake.workflowId ?? bundle.project.defaultWorkflow;
+  if (!bundle.workflows.has(workflowId))
+    throw new RuntimeRefusal("project_invalid", `no workflow is called ${workflowId}; there are ${[...bundle.workflows.keys()].join(", ")}`);
+  const { plan, planHash } = compilePlan(bundle, workflowId);
+  const { intakeId, displayTitle, promptHash, source, submittedBy } = intake;
+  const places = bundle.project.limits?.maxConcurrentRuns ?? CONCURRENT_RUNS_DEFAULT;
+  const admitted = hasPlace(places);
+  const runId = project.store.commit((tx) => {
+    const { base, dirty } = pinned;
+    const made = tx.createRun(
+      {
+        workflowId,
+        displayTitle,
+        promptHash,
+        source,
+        createdBy: submittedBy,
+        ...revisionsOf(bundle, REDACTION_VERSION),
+        plan,
+        planHash,
+        detail: { intakeId },
+      },
+      { planHash, base, dirty },
+    );
+    tx.append(made.runId, { type: "workspace.snapshot_pinned", payload: { status: "created", workflowId }, local: { base, dirty } });
+    if (!admitted) {
+      const reason = `waits for one of ${places} places`;
+      tx.append(made.runId, { type: "run.status_changed", payload: { status: "queued", previousStatus: "created", reason } });
+    }
+    tx.intake.settle(intakeId, { state: "dispatched", runId: made.runId });
+    return made.runId;
+  });
+  return { runId, places, admitted };
+}

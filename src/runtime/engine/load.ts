@@ -1,0 +1,25 @@
+// Reads a run's knowledge from its stored events.
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { PLAN_SCHEMA, type Plan } from "../project/plan.ts";
+import type { EngineContext } from "./context.ts";
+import { type Execution, emptyExecution, fromRow, learn } from "./execution.ts";
+
+const PAGE = 1000;
+
+/** Learns what the store has of a run beyond what is known. */
+export function catchUp({ store }: Pick<EngineContext, "store">, run: Execution): Execution {
+  for (;;) {
+    const page = store.read.events.after(run.runId, run.lastSequence, PAGE);
+    for (const row of page) learn(run, fromRow(row));
+    if (page.length < PAGE) return run;
+  }
+}
+
+/** Folds a run from its stored events. @throws RuntimeRefusal run_not_found, store_too_new */
+export function load(context: Pick<EngineContext, "store">, runId: string): Execution {
+  const pinned = context.store.read.runs.planOf(runId);
+  if (!pinned) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
+  const plan = pinned.plan as Plan;
+  if (plan.schema !== PLAN_SCHEMA) throw new RuntimeRefusal("store_too_new", `run ${runId} has a plan of another version (${String(plan.schema)})`);
+  return catchUp(context, emptyExecution(runId, plan, pinned.planHash));
+}
