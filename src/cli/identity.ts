@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { homedir, hostname, userInfo } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { type Answered, ask, type Exchange, HubRefusal, open } from "../client/http.ts";
+import { stateRoot } from "../client/state-paths.ts";
 import type { RegisterAnswer } from "../protocol/agents.ts";
-import { CommandFailed, type World } from "./output.ts";
+import type { World } from "./output.ts";
 import { privateFolder, writePrivate } from "./state-dir.ts";
 import { asProject, type Target } from "./target.ts";
 
@@ -32,20 +33,8 @@ export interface Terminal {
   open(path: string, exchange?: Exchange): Promise<Response>;
 }
 
-/** The folder where this user's terminals keep their keys. @throws CommandFailed when KXM_STATE_HOME is not absolute */
-export function peersFolder(env: World["env"]): string {
-  const given = env["KXM_STATE_HOME"];
-  if (given && !isAbsolute(given)) throw new CommandFailed(`KXM_STATE_HOME must be an absolute path, not ${given}`);
-  const home = env["HOME"] ?? homedir();
-  const xdg = env["XDG_STATE_HOME"];
-  const place =
-    process.platform === "darwin"
-      ? join(home, "Library", "Application Support", "KXM")
-      : process.platform === "win32"
-        ? join(env["LOCALAPPDATA"] ?? join(home, "AppData", "Local"), "KXM")
-        : join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "state"), "kxm");
-  return join(given || place, "peers");
-}
+/** The folder where this user's terminals keep their keys. @throws RuntimeRefusal when KXM_STATE_HOME is not absolute */
+export const peersFolder = (env: World["env"]): string => join(stateRoot(env, process.platform, env["HOME"] ?? homedir()), "peers");
 
 /** The name a terminal speaks under without --as: KXM_AGENT_NAME, else the user's. */
 export const defaultName = (env: World["env"]): string => env["KXM_AGENT_NAME"]?.trim() || userName();

@@ -57,6 +57,8 @@ export interface Output {
   facts(pairs: readonly (readonly [string, string | number | undefined])[]): void;
   /** A note on stderr (progress, advice); shown with --json as well, because stdout stays clean. */
   note(text: string): void;
+  /** What a long command is doing, on one line that is written over; only on a terminal. The next other output ends it. */
+  progress(text: string): void;
   /** Text in a style, when stdout is a terminal. */
   styled(style: Style, text: string): string;
 }
@@ -86,18 +88,33 @@ export const harmlessJson = (value: unknown, indent?: number): string =>
 export function createOutput(world: World, json: boolean): Output {
   const colour = world.stdout.isTTY && !world.env["NO_COLOR"] && world.env["TERM"] !== "dumb";
   const paint = (style: Style | undefined, text: string) => (colour && style && text ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text);
+  let progressing = false;
+  const endProgress = () => {
+    if (progressing) world.stderr.write("\r\u001b[K");
+    progressing = false;
+  };
   const write = (text: string) => {
+    endProgress();
     if (!json) world.stdout.write(`${text}\n`);
   };
   const out: Output = {
     json,
     styled: (style, text) => paint(style, text),
+    progress(text) {
+      if (!world.stderr.isTTY) return;
+      world.stderr.write(`\r\u001b[K${oneLine(text, 78)}`);
+      progressing = true;
+    },
     result(value, human) {
+      endProgress();
       if (json) world.stdout.write(`${harmlessJson(value)}\n`);
       else human(out);
     },
     line: (text = "") => write(colour ? text : visible(text)),
-    note: (text) => world.stderr.write(`${visible(text)}\n`),
+    note(text) {
+      endProgress();
+      world.stderr.write(`${visible(text)}\n`);
+    },
     table(rows, columns, none) {
       if (rows.length === 0) return write(none);
       const cells = rows.map((row) => columns.map(({ value }) => oneLine(String(value(row) ?? "–"), 160)));

@@ -13,13 +13,27 @@ import { addPeer } from "./peer.ts";
 import { addProject } from "./project.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
+import { addStore } from "./store.ts";
 import { addToken } from "./token.ts";
 
 /** Adds a group's commands to the program. */
 export type AddGroup = (program: Command) => void;
 
 /** The order is the order of --help. A group that is not here does not exist. */
-const GROUPS: readonly AddGroup[] = [addHub, addOpen, addPeer, addLease, addToken, addInit, addRun, addRuns, addIntake, addProject, addHarness];
+const GROUPS: readonly AddGroup[] = [
+  addHub,
+  addOpen,
+  addPeer,
+  addLease,
+  addToken,
+  addInit,
+  addRun,
+  addRuns,
+  addIntake,
+  addProject,
+  addHarness,
+  addStore,
+];
 
 /** The program with all its commands, ready to parse. */
 export function buildProgram(session: Session): Command {

@@ -82,6 +82,7 @@ export const VARIABLES: readonly Variable[] = [
   },
   { of: "commands", name: "KXM_PROJECT", default: "name of the workspace's folder", meaning: "Project that commands are about." },
   { of: "commands", name: "KXM_AGENT_NAME", default: "none", meaning: "Name under which `kxm peer` and `kxm lease` speak, instead of --as." },
+  { of: "commands", name: "KXM_ACTOR", default: "the user's name", meaning: "Who acts, in the record of decisions about runs." },
   {
     of: "runtime",
     name: "KXM_STATE_HOME",

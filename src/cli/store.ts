@@ -1,0 +1,207 @@
+// `kxm backup`, `restore`, `verify` and `doctor`: the store of this workspace (or of KXM_DATA_PATH, KXM_DATABASE_URL) without going through a hub.
+import { existsSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { ask } from "../client/http.ts";
+import type { Figures } from "../db/figures.ts";
+import type { OnProgress, Verdict } from "../db/verify.ts";
+import { newId } from "../protocol/ids.ts";
+import { ago } from "./ago.ts";
+import { define } from "./command.ts";
+import { CommandFailed, EXIT, type Output } from "./output.ts";
+import { readSettings, type ServeSettings } from "./settings.ts";
+import { isAlive, privateFolder, readNote } from "./state-dir.ts";
+
+const DAMAGE_SHOWN = 20;
+
+/** Adds the four commands. */
+export function addStore(program: Command): void {
+  define(program, {
+    usage: "backup [file]",
+    summary: "copy the store while the hub runs, and verify the copy",
+    details:
+      "Without a name the copy goes to <state>/backups. A file that exists is never replaced. A PostgreSQL database is backed up with pg_dump.",
+    examples: ["kxm backup", "kxm backup /mnt/safe/kxm-monday.db"],
+    run: async ({ args: [file], out, world }) => {
+      const settings = readSettings(world.env, world.cwd);
+      const path = fileOf(settings, "pg_dump backs up a PostgreSQL database.");
+      const target = file === undefined ? defaultTarget(settings) : resolve(world.cwd, file);
+      if (file === undefined) privateFolder(dirname(target));
+      const { backUp } = await import("../db/backup.ts");
+      const manifest = await backUp({ path, target, now: Date.now(), onProgress: progressOf(out) });
+      out.result({ file: target, ...manifest }, () => {
+        out.line(`${target}`);
+        out.line(`  ${size(manifest.bytes)}, verified: ${rows(manifest.checked)} compared with their hashes`);
+      });
+    },
+  });
+  define<{ mark?: boolean }>(program, {
+    usage: "restore [file]",
+    summary: "put a backup in the place of the store of a stopped hub",
+    details:
+      "The old store is kept beside it. Clients notice: cursors start over, and fencing tokens go on above every token ever granted. After a restore by other means (pg_restore, a snapshot of the disk) run it with --mark instead of a file, before a hub serves it.",
+    examples: ["kxm restore .kxm/state/backups/kxm-20260102T030405Z.db", "KXM_DATABASE_URL=postgres://… kxm restore --mark"],
+    options: (command) => command.option("--mark", "only mark the store that is there as restored"),
+    run: async ({ args: [file], options, out, world }) => {
+      const settings = readSettings(world.env, world.cwd);
+      if (options.mark) return markRestored(settings, out);
+      if (file === undefined) throw new CommandFailed("which backup?", "`kxm restore FILE`; `kxm backup` writes to <state>/backups.", EXIT.usage);
+      const path = fileOf(settings, "pg_restore restores a PostgreSQL database; then run `kxm restore --mark`.");
+      privateFolder(settings.stateDir);
+      const { restore } = await import("../db/restore.ts");
+      const restored = await restore({ backup: resolve(world.cwd, file), path, clock: Date.now, newId, onProgress: progressOf(out) });
+      out.result(restored, () => {
+        out.line(`restored ${path} from ${basename(file)}`);
+        if (restored.keptAs) out.line(`  the store before is ${restored.keptAs}`);
+        out.line("  start the hub: cursors begin anew, and everybody signs in again");
+      });
+    },
+  });
+  define(program, {
+    usage: "verify [file]",
+    summary: "read everything that is stored and say what is not as it was written",
+    details: "Also while a hub serves it. With a file: a backup or another store. Ends with 1 when something is damaged.",
+    examples: ["kxm verify", "kxm verify .kxm/state/backups/kxm-20260102T030405Z.db --json"],
+    run: async ({ args: [file], out, world }) => {
+      const settings = readSettings(world.env, world.cwd);
+      const { verifyPostgres, verifySqlite } = await import("../db/verify.ts");
+      const onProgress = progressOf(out);
+      const path = file === undefined ? settings.dataPath : resolve(world.cwd, file);
+      if (file !== undefined || settings.databaseUrl === undefined) requireFile(path);
+      const verdict =
+        file === undefined && settings.databaseUrl !== undefined
+          ? await verifyPostgres(settings.databaseUrl, onProgress)
+          : await verifySqlite(path, { onProgress, pending: file !== undefined });
+      out.result(verdict, () => showVerdict(out, verdict));
+      return verdict.ok ? EXIT.ok : EXIT.failed;
+    },
+  });
+  define(program, {
+    usage: "doctor",
+    summary: "look at the hub, its store and its disk, and say what needs attention",
+    details: "Ends with 1 when something does.",
+    examples: ["kxm doctor", "kxm doctor --json"],
+    run: async ({ out, world }) => examine(readSettings(world.env, world.cwd), out),
+  });
+}
+
+function fileOf({ dataPath, databaseUrl }: ServeSettings, instead: string): string {
+  if (databaseUrl !== undefined) throw new CommandFailed("the store of KXM_DATABASE_URL is not a file", instead);
+  if (dataPath === ":memory:") throw new CommandFailed("a store in memory is gone with its hub", "Name the data file with KXM_DATA_PATH.");
+  return dataPath;
+}
+
+function requireFile(path: string) {
+  if (!existsSync(path)) throw new CommandFailed(`there is no store at ${path}`, "Name the data file with KXM_DATA_PATH, or start a hub first.");
+}
+
+function defaultTarget({ stateDir, dataPath }: ServeSettings): string {
+  const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
+  const stem = join(stateDir, "backups", `${basename(dataPath, ".db")}-${stamp}`);
+  for (let n = 1; ; n++) {
+    const target = n === 1 ? `${stem}.db` : `${stem}-${n}.db`;
+    if (!existsSync(target)) return target;
+  }
+}
+
+const STEPS: Record<string, string> = { copy: "copying", hash: "hashing", pages: "checking pages" };
+const progressOf =
+  (out: Output): OnProgress =>
+  (step, done, total) =>
+    out.progress(`${STEPS[step] ?? `checking ${step}`}${total > 0 ? ` ${Math.floor((100 * done) / total)} %` : ""}`);
+
+const size = (bytes: number): string =>
+  bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+const rows = (checked: Record<string, number>): string => {
+  const count = Object.values(checked).reduce((sum, one) => sum + one, 0);
+  return `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
+};
+
+async function markRestored(settings: ServeSettings, out: Output) {
+  const [{ openEngine }, meta] = [await import("../db/open.ts"), await import("../db/meta.ts")];
+  if (settings.databaseUrl === undefined) requireFile(settings.dataPath);
+  const engine = await openEngine({ url: settings.databaseUrl, path: settings.dataPath, clock: Date.now, newId });
+  try {
+    // Nobody knows how often the store before was restored; the hours since 1970 are more.
+    const mark = await engine.write("", (tx) => meta.markRestored(tx, Math.floor(tx.now / 3_600_000)));
+    out.result(mark, () => out.line("marked as restored: cursors begin anew, fencing tokens go on above every token ever granted"));
+  } finally {
+    await engine.close();
+  }
+}
+
+function showVerdict(out: Output, { ok, checked, damage, damaged, notChecked }: Verdict) {
+  out.line(ok ? out.styled("good", `sound: ${rows(checked)} compared with their hashes`) : out.styled("bad", `damaged in ${damaged} places`));
+  if (!ok) {
+    out.table(
+      damage.slice(0, DAMAGE_SHOWN),
+      [
+        { title: "TABLE", value: ({ table }) => table },
+        { title: "ID", value: ({ id }) => id },
+        { title: "DAMAGE", value: ({ what }) => what },
+      ],
+      "",
+    );
+    if (damaged > DAMAGE_SHOWN) out.line(`and ${damaged - DAMAGE_SHOWN} more`);
+    out.line("`kxm restore` puts a backup in its place; keep this file until you did.");
+  }
+  for (const what of notChecked) out.line(out.styled("dim", `not checked: ${what}`));
+}
+
+type Finding = { good: boolean; what: string };
+
+async function examine(settings: ServeSettings, out: Output): Promise<number> {
+  const findings: Finding[] = [await examineHub(settings)];
+  let figures: Figures | undefined;
+  if (settings.databaseUrl !== undefined || existsSync(settings.dataPath)) {
+    const { figuresOfDatabase, figuresOfFile } = await import("../db/figures.ts");
+    const kept = { messagesMs: settings.hub.messageRetentionMs };
+    figures =
+      settings.databaseUrl === undefined
+        ? await figuresOfFile(settings.dataPath, Date.now(), kept)
+        : await figuresOfDatabase(settings.databaseUrl, Date.now(), kept);
+    findings.push(...figures.warnings.map((what) => ({ good: false, what })));
+    if (figures.warnings.length === 0) findings.push({ good: true, what: "The store has room, and its schema fits this kxm." });
+  } else findings.push({ good: true, what: `There is no store yet at ${settings.dataPath}; the first start of a hub makes one.` });
+  const good = findings.every((finding) => finding.good);
+  out.result({ good, findings, ...(figures && { store: figures }) }, () => showExamination(out, findings, figures));
+  return good ? EXIT.ok : EXIT.failed;
+}
+
+/** Whether the hub of this workspace runs and can write. A hub that is not running is no finding against it. */
+async function examineHub({ stateDir }: ServeSettings): Promise<Finding> {
+  const note = readNote(stateDir);
+  if (!note || !isAlive(note.pid)) return { good: true, what: "No hub of this workspace runs." };
+  try {
+    await ask({ url: note.url }, "GET", "/ready", { timeoutMs: 5_000 });
+    return { good: true, what: `The hub at ${note.url} (pid ${note.pid}, ${note.version}) writes.` };
+  } catch (error) {
+    return { good: false, what: `The hub at ${note.url} (pid ${note.pid}) does not: ${(error as Error).message}` };
+  }
+}
+
+function showExamination(out: Output, findings: Finding[], figures: Figures | undefined) {
+  for (const { good, what } of findings) out.line(`${good ? out.styled("good", "ok  ") : out.styled("bad", "look")}  ${what}`);
+  if (!figures) return;
+  const { where, version, bytes, freeBytes, createdAt, restores, growth } = figures;
+  out.line();
+  out.facts([
+    ["store", where],
+    ["engine", version],
+    ["made", `${ago(new Date(createdAt).toISOString())} ago${restores > 0 ? `, restored ${restores} times` : ""}`],
+    ["size", `${size(bytes.data)}${bytes.wal ? `, log ${size(bytes.wal)}` : ""}`],
+    ["free", freeBytes === undefined ? undefined : size(freeBytes)],
+  ]);
+  out.line();
+  out.table(
+    growth,
+    [
+      { title: "TABLE", value: ({ table }) => table },
+      { title: "ROWS", value: (one) => one.rows.toLocaleString("en"), align: "right" },
+      { title: "LAST DAY", value: (one) => one.rowsPerDay.toLocaleString("en"), align: "right" },
+      { title: "KEPT", value: ({ keptMs }) => (keptMs === null ? "after it ended" : `${Math.round(keptMs / 86_400_000)} d`) },
+      { title: "STEADY AT", value: ({ steadyRows }) => steadyRows?.toLocaleString("en"), align: "right" },
+    ],
+    "",
+  );
+}
