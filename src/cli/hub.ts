@@ -67,12 +67,21 @@ async function runHere(settings: ServeSettings, { quiet }: StartOptions, out: Ou
   const serving = await serve(settings, (text) => world.stderr.write(`kxm: ${text}\n`));
   const note = { pid: process.pid, url: serving.url, version: VERSION, startedAt: new Date().toISOString(), logPath: settings.logPath };
   writeNote(settings.stateDir, note);
+  const reload = () => {
+    try {
+      world.stderr.write(`kxm: ${serving.reload()} workflow definitions in force\n`);
+    } catch (error) {
+      world.stderr.write(`kxm: the old workflow definitions stay in force: ${(error as Error).message}\n`);
+    }
+  };
+  process.on("SIGHUP", reload);
   const { promise, resolve } = Promise.withResolvers<void>();
   world.stopping.addEventListener("abort", () => resolve(), { once: true });
   if (world.stopping.aborted) resolve();
   if (quiet) out.result(note, () => out.line(`KXM hub ${note.url}`));
   else await greet(settings, note, out, world);
   await promise;
+  process.off("SIGHUP", reload);
   await serving.stop();
   removeNote(settings.stateDir, process.pid);
   return EXIT.ok;

@@ -1,12 +1,13 @@
 // The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
 import { networkInterfaces } from "node:os";
+import { join } from "node:path";
 import { createCredentials } from "../api/credentials.ts";
 import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
 import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
-import { createLoop } from "../hub/loop.ts";
+import { createLoop, jobsOf } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
 import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -15,17 +16,24 @@ import { createViews } from "../views/server.tsx";
 import { createClock } from "./clock.ts";
 import { listen } from "./listen.ts";
 import { openLog } from "./log-file.ts";
+import { memoryReader } from "./memory-files.ts";
+import { retrospectiveWriter } from "./retrospective-files.ts";
 import type { ServeSettings } from "./settings.ts";
 import { keepAdminToken, plainFolder, privateFolder } from "./state-dir.ts";
+import { loadDefinitions } from "./workflow-definitions.ts";
 
 /** How long running requests may take after the hub was told to stop. */
 const STOP_GRACE_MS = 5_000;
+/** How soon after its end a run has its retrospective on disk. */
+const RETROSPECTIVES_MS = 2_000;
 
 /** A running hub. */
 export interface Serving {
   /** Where it listens, such as `http://127.0.0.1:7331`. */
   url: string;
   hub: Hub;
+  /** Reads the workflow definitions again. A file with problems keeps the old set. @throws CommandFailed that lists them @returns how many there are now */
+  reload(): number;
   /** Stops accepting, ends streams, lets running requests finish, closes the store. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -36,6 +44,7 @@ export interface Serving {
  * @throws CommandFailed, StoreRefused when it cannot start; nothing is left open then
  */
 export async function serve(settings: ServeSettings, alarm: (text: string) => void): Promise<Serving> {
+  const definitions = loadDefinitions(settings.definitions, settings.env);
   plainFolder(settings.workspaceDir);
   privateFolder(settings.stateDir);
   const clock = createClock();
@@ -50,7 +59,8 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     const engine = await openEngine({ url: settings.databaseUrl, path: settings.dataPath, clock, newId, log: storeLog });
     cleanups.push(() => engine.close());
     for (const folder of [settings.assetsDir, settings.configDir]) plainFolder(folder); // only now: a refused store leaves no trace
-    const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal });
+    const memory = memoryReader(join(settings.workspaceDir, "memory"), clock);
+    const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal, definitions, memory });
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
@@ -63,7 +73,8 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
     engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
-    const loop = createLoop(hub);
+    const retrospectives = { name: "retrospectives", everyMs: RETROSPECTIVES_MS, run: retrospectiveWriter(settings.assetsDir), last: true };
+    const loop = createLoop(hub, [...jobsOf(hub), retrospectives]);
     cleanups.push(() => loop.stop());
     loop.start();
     cleanups.push(async () => {
@@ -73,7 +84,12 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
       hub.log({ event: "hub_stopped", pid: process.pid });
     });
     let stopped: Promise<void> | undefined;
-    return { url: listening.url, hub, stop: () => (stopped ??= cleanUp()) };
+    const reload = () => {
+      hub.definitions = loadDefinitions(settings.definitions, settings.env);
+      hub.log({ event: "definitions_loaded", count: hub.definitions.size });
+      return hub.definitions.size;
+    };
+    return { url: listening.url, hub, reload, stop: () => (stopped ??= cleanUp()) };
   } catch (error) {
     await cleanUp();
     throw error;

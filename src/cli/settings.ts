@@ -4,6 +4,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { defaultSettings, type HubSettings } from "../hub/settings.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { CommandFailed } from "./output.ts";
+import { type DefinitionSource, definitionSource } from "./workflow-definitions.ts";
 
 /** Everything a hub process is started with. */
 export interface ServeSettings {
@@ -20,6 +21,9 @@ export interface ServeSettings {
   assetsDir: string;
   configDir: string;
   logPath: string;
+  /** Where workflow definitions come from, and the environment their secrets are named in. */
+  definitions: DefinitionSource | undefined;
+  env: Env;
   hub: HubSettings;
 }
 
@@ -68,6 +72,8 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
     assetsDir: inWorkspace("KXM_ASSETS_DIR", "assets"),
     configDir: inWorkspace("KXM_CONFIG_DIR", "config"),
     logPath: path("KXM_LOG_PATH", join(logsDir, "kxm-hub.jsonl")),
+    definitions: definitionSource(env, cwd),
+    env,
     hub: {
       ...defaultSettings(),
       host,

@@ -2,7 +2,6 @@
 // (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
 import { PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
 import * as commands from "./commands.ts";
-import { expireUnclaimed } from "./commands.ts";
 import type { Hub } from "./hub.ts";
 import * as leases from "./leases.ts";
 import { describeError } from "./log.ts";
@@ -33,7 +32,6 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
   return [
     { name: "leases", everyMs: SWEEP_INTERVAL_MS, run: leases.expireLapsed },
     { name: "commands", everyMs: SWEEP_INTERVAL_MS, run: commands.expireUnclaimed },
-    { name: "commands", everyMs: SWEEP_INTERVAL_MS, run: expireUnclaimed },
     { name: "waits", everyMs: SWEEP_INTERVAL_MS, run: expireWorkflowWaits },
     { name: "messages", everyMs: SWEEP_INTERVAL_MS, run: expireMessages },
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },

@@ -55,6 +55,18 @@ export const VARIABLES: readonly Variable[] = [
   { of: "hub", name: "KXM_CONFIG_DIR", default: "<workspace>/config", meaning: "Files that people write for the hub." },
   {
     of: "hub",
+    name: "KXM_WEBHOOK_WORKFLOWS",
+    default: "none",
+    meaning: "Workflow definitions as a JSON array. Not together with KXM_WEBHOOK_WORKFLOWS_FILE.",
+  },
+  {
+    of: "hub",
+    name: "KXM_WEBHOOK_WORKFLOWS_FILE",
+    default: "none",
+    meaning: "File with the workflow definitions. Read again on SIGHUP; a file with problems keeps the old set.",
+  },
+  {
+    of: "hub",
     name: "KXM_LOG_PATH",
     default: "<logs>/kxm-hub.jsonl",
     meaning: "The hub's log, one JSON object a line, in two files of at most 16 MiB. Never holds message bodies or tokens.",

@@ -79,7 +79,7 @@ describe.each(WORLDS)("%s messages", (_, open) => {
       [{ target: "bob", content: " \n " }, "protocol_error", "content cannot be empty"],
       [{ target: "bob", content: "x", delivery: null }, "protocol_error", "delivery must be a string"],
       [{ target: "bob", content: "x", delivery: "now" }, "protocol_error", "delivery must be one of steer, followUp, nextTurn"],
-      [{ target: "bob", content: "x", workflowContext: {} }, "invalid_workflow_context", "workflowContext has a shape that is not allowed"],
+      [{ target: "bob", content: "x", workflowContext: {} }, "invalid_workflow_context", "workflowContext needs runId of 1 to 80 characters"],
       [{ target: "bob", content: "x", correlationId: "c".repeat(129) }, "protocol_error", "correlationId exceeds 128 characters"],
       [{ target: "bob", content: "x", replyTo: 7 }, "protocol_error", "replyTo must be a string"],
       [{ target: "bob", content: "x", hops: "1" }, "protocol_error", "hops must be an integer between 0 and 100"],

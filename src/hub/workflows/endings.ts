@@ -8,8 +8,6 @@ import { tell } from "./notices.ts";
 import { timeoutFor } from "./prompts.ts";
 import { lockRun, runOf, saveRun } from "./runs.ts";
 
-const SWEEP_MAX = 100; // overdue waits failed in one write
-
 /** A reply to the run's current prompt while it is running fails the run: the coordinator gave up before the work was done. */
 export const afterReply = (tx: Tx, message: MessageRow) =>
   failByMessage(tx, message, "workflow", "The coordinator replied before the workflow was complete");
@@ -57,11 +55,4 @@ export async function failOverdue(tx: Tx, run: WorkflowRun): Promise<boolean> {
   run.messageId = await tell(tx, run, { fromName: `timeout:${run.definitionId}`, content: timeoutFor(run, waiting) });
   await fail(tx, run, "workflow", `The wait for ${waiting.signalKey} timed out after ${waiting.expiresAt}`, "hub");
   return true;
-}
-
-/** Fails a bounded number of overdue waits. @returns whether more may be due */
-export async function expireWaits(tx: Tx): Promise<boolean> {
-  const due = await tx.workflows.lockDue(tx.now, SWEEP_MAX);
-  for (const row of due) await failOverdue(tx, structuredClone(runOf(row)));
-  return due.length === SWEEP_MAX;
 }

@@ -79,7 +79,9 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
 function executing(run: Execution, attempt: Attempt, assignment: Assignment, process?: { pid: number; started: string }): NewEvent[] {
   const identity = identityOf(run, attempt, assignment.agentId);
   return [
-    ...(process ? [{ type: "workspace.materialized" as const, payload: { ...identity, status: "created" as const }, local: { workspace: attempt.workspace } }] : []),
+    ...(process
+      ? [{ type: "workspace.materialized" as const, payload: { ...identity, status: "created" as const }, local: { workspace: attempt.workspace } }]
+      : []),
     { type: "attempt.status_changed", payload: { ...identity, status: "executing", previousStatus: "created" }, local: process && { process } },
     { type: "assignment.executing", payload: { ...identity, status: "executing" } },
   ];

@@ -4,7 +4,12 @@ import { gates, openWorld, PASSED, script, workflow } from "./world.ts";
 const ECHO = { schema: "kxm.agent.v1", purpose: "echoes" };
 const NO = gates({ no: { argv: ["/bin/false"] }, yes: { argv: ["/bin/true"] } });
 const work = { id: "work", kind: "agent", agent: "a" };
-const check = (maxTransitions: number) => ({ id: "check", kind: "gate", gate: "no", on: { passed: "$terminal", "implementation-failure": { target: "work", maxTransitions } } });
+const check = (maxTransitions: number) => ({
+  id: "check",
+  kind: "gate",
+  gate: "no",
+  on: { passed: "$terminal", "implementation-failure": { target: "work", maxTransitions } },
+});
 const reasonOf = async (files: Record<string, string | object>) => {
   await using world = await openWorld(files);
   const run = await world.finished(await world.start());
@@ -29,31 +34,42 @@ test("transitions of the run are counted over all edges", async () => {
 test("attempts of a step are counted each time it is entered", async () => {
   const flow = workflow([{ ...work, maxAttempts: 2 }]);
   const reason = await reasonOf({ ".kxm/agents/a.yaml": script("cat >/dev/null; echo no object"), ".kxm/workflows/main.yaml": flow });
-  expect(reason).toBe("budget_step_attempts: step work used its 2 attempts; the last: outcome_unknown: no outcome was declared: the reply does not end with a JSON object");
+  expect(reason).toBe(
+    "budget_step_attempts: step work used its 2 attempts; the last: outcome_unknown: no outcome was declared: the reply does not end with a JSON object",
+  );
 });
 
 test("the run's duration ends it while an agent works, and the agent with it", async () => {
   const flow = workflow([work], { limits: { maxRunDurationMs: 1000 } });
-  expect(await reasonOf({ ".kxm/agents/a.yaml": script("sleep 60"), ".kxm/workflows/main.yaml": flow })).toMatch(/^budget_run_duration: the run took 1(\.\d)? s, 1 s are allowed$/);
+  expect(await reasonOf({ ".kxm/agents/a.yaml": script("sleep 60"), ".kxm/workflows/main.yaml": flow })).toMatch(
+    /^budget_run_duration: the run took 1(\.\d)? s, 1 s are allowed$/,
+  );
 });
 
 test("agents' time is added up over steps and ends the run in the middle of one", async () => {
   const flow = workflow([work, { ...work, id: "again" }], { limits: { maxAgentTimeMs: 1000 } });
   const started = performance.now();
-  expect(await reasonOf({ ".kxm/agents/a.yaml": script(`sleep 0.6; ${PASSED}`), ".kxm/workflows/main.yaml": flow })).toMatch(/^budget_agent_time: agents worked 1(\.\d)? s, 1 s are allowed$/);
+  expect(await reasonOf({ ".kxm/agents/a.yaml": script(`sleep 0.6; ${PASSED}`), ".kxm/workflows/main.yaml": flow })).toMatch(
+    /^budget_agent_time: agents worked 1(\.\d)? s, 1 s are allowed$/,
+  );
   expect(performance.now() - started).toBeLessThan(8000);
 });
 
 /** Answers like Claude Code, with a cost. */
 const costs = (usd: number) =>
-  script(`cat >/dev/null; echo '{"type":"result","subtype":"success","is_error":false,"result":"{\\"outcome\\":\\"passed\\"}","total_cost_usd":${usd},"usage":{"input_tokens":10,"output_tokens":5},"session_id":"s"}'`);
+  script(
+    `cat >/dev/null; echo '{"type":"result","subtype":"success","is_error":false,"result":"{\\"outcome\\":\\"passed\\"}","total_cost_usd":${usd},"usage":{"input_tokens":10,"output_tokens":5},"session_id":"s"}'`,
+  );
 const paid = (usd: number) => ({ agent: costs(usd) });
 
 test("at 80 % of its money a run asks; approved it goes on, and stops hard at the limit", async () => {
   const claude = { ...(paid(0.45).agent as any), harness: "claude" };
   delete claude.command;
   const steps = ["a", "b", "c"].map((id) => ({ id, kind: "agent", agent: "payer" }));
-  await using world = await openWorld({ ".kxm/agents/payer.yaml": claude, ".kxm/workflows/main.yaml": workflow(steps, { limits: { maxModelCost: 1, currency: "USD" } }) });
+  await using world = await openWorld({
+    ".kxm/agents/payer.yaml": claude,
+    ".kxm/workflows/main.yaml": workflow(steps, { limits: { maxModelCost: 1, currency: "USD" } }),
+  });
   world.put("bin/claude", `#!/bin/sh\n${(paid(0.45).agent as any).command[2]}\n`);
   Bun.spawnSync(["chmod", "+x", `${world.root}/bin/claude`]);
   const path = process.env["PATH"];
@@ -61,7 +77,10 @@ test("at 80 % of its money a run asks; approved it goes on, and stops hard at th
   try {
     const runId = await world.start();
     const asks = await world.until(runId, ({ asked }) => asked !== undefined);
-    expect(asks).toMatchObject({ status: "waiting", asked: { content: { purpose: "cost", stepId: "c", numbers: { spent: 0.9, limit: 1, currency: "USD" } } } });
+    expect(asks).toMatchObject({
+      status: "waiting",
+      asked: { content: { purpose: "cost", stepId: "c", numbers: { spent: 0.9, limit: 1, currency: "USD" } } },
+    });
     world.apply("approve", { approvalId: asks.asked!.approvalId, contentHash: asks.asked!.contentHash }, runId);
     const run = await world.finished(runId);
     expect(run).toMatchObject({ status: "failed", reason: "budget_model_cost: models cost 1.3500 USD, 1 are allowed", used: { costKnown: true } });
@@ -85,15 +104,28 @@ test("the same outcome with the same evidence three times pauses the run; reject
 });
 
 test("only so many runs execute at once; the rest queue in order with a place and what is before them", async () => {
-  const files = { ".kxm/agents/a.yaml": script(`while [ ! -f $KXM_GO ]; do sleep 0.02; done; ${PASSED}`, { env: ["KXM_GO", "GO"] }), ".kxm/workflows/main.yaml": workflow([work]) };
-  await using world = await openWorld({ ...files, ".kxm/agents/a.yaml": script(`while [ ! -f "$GO" ]; do sleep 0.02; done; ${PASSED}`, { env: ["GO"] }) });
+  const files = {
+    ".kxm/agents/a.yaml": script(`while [ ! -f $KXM_GO ]; do sleep 0.02; done; ${PASSED}`, { env: ["KXM_GO", "GO"] }),
+    ".kxm/workflows/main.yaml": workflow([work]),
+  };
+  await using world = await openWorld({
+    ...files,
+    ".kxm/agents/a.yaml": script(`while [ ! -f "$GO" ]; do sleep 0.02; done; ${PASSED}`, { env: ["GO"] }),
+  });
   process.env["GO"] = `${world.base}/go`;
-  world.put(".kxm/project.yaml", "schema: kxm.project.v1\nid: prj_engine_test\nname: demo\ndefaultWorkflow: main\ndefaultHarness: echo\nlimits: {maxConcurrentRuns: 2}\n");
+  world.put(
+    ".kxm/project.yaml",
+    "schema: kxm.project.v1\nid: prj_engine_test\nname: demo\ndefaultWorkflow: main\ndefaultHarness: echo\nlimits: {maxConcurrentRuns: 2}\n",
+  );
   const runs: string[] = [];
   for (let i = 0; i < 4; i++) runs.push(await world.start({ displayTitle: `r${i}` }));
   const [first, second, third, fourth] = runs as [string, string, string, string];
   expect((await world.view(third)).queue).toEqual({ position: 1, blockers: [first, second] });
-  expect(await world.view(fourth)).toMatchObject({ status: "queued", reason: "waits for one of 2 places", queue: { position: 2, blockers: [first, second, third] } });
+  expect(await world.view(fourth)).toMatchObject({
+    status: "queued",
+    reason: "waits for one of 2 places",
+    queue: { position: 2, blockers: [first, second, third] },
+  });
   expect(world.engine.report().slots).toEqual({ running: 2, queued: 2, total: 2 });
   world.apply("cancel", { reason: "not needed" }, third);
   expect(await world.finished(third)).toMatchObject({ status: "cancelled" });

@@ -16,7 +16,12 @@ const outcomeOf = async (agents: Record<string, object>, flow: object) => {
   const run = await world.finished(runId);
   const invalid = world.outbox().filter(({ problem }) => problem !== undefined);
   expect(invalid).toEqual([]);
-  return { run, step: run.steps[0]!, events: world.events(runId), left: world.events(runId).flatMap(({ payload }) => (payload.attemptId ? markedProcesses(payload.attemptId) : [])) };
+  return {
+    run,
+    step: run.steps[0]!,
+    events: world.events(runId),
+    left: world.events(runId).flatMap(({ payload }) => (payload.attemptId ? markedProcesses(payload.attemptId) : [])),
+  };
 };
 
 test("all passes when every member passed, and fails with the first that did not", async () => {
@@ -31,7 +36,12 @@ test("all-settled waits for everybody and counts", async () => {
   const agents = { a: answers("passed"), b: answers("failed"), c: answers("passed", "sleep 0.1;") };
   const two = await outcomeOf(agents, panel(["a", "b", "c"], { strategy: "all-settled", minimumPassed: 2 }));
   expect(two.run.status).toBe("completed");
-  expect(two.events.filter(({ eventType }) => eventType === "assignment.terminal").map(({ payload }) => payload.outcome).toSorted()).toEqual(["failed", "passed", "passed"]);
+  expect(
+    two.events
+      .filter(({ eventType }) => eventType === "assignment.terminal")
+      .map(({ payload }) => payload.outcome)
+      .toSorted(),
+  ).toEqual(["failed", "passed", "passed"]);
   const three = await outcomeOf(agents, panel(["a", "b", "c"], { strategy: "all-settled", minimumPassed: 3 }));
   expect(three.step.outcome).toBe("failed");
 });
@@ -44,7 +54,10 @@ test("quorum ends as soon as it is reached, stops the rest, and says when it can
   expect(reached.events.filter(({ payload }) => payload.status === "cancelled").length).toBeGreaterThan(0);
   expect(reached.left).toEqual([]);
   expect(performance.now() - started).toBeLessThan(10_000);
-  const missed = await outcomeOf({ a: answers("failed"), b: answers("failed"), c: answers("passed") }, panel(["a", "b", "c"], { strategy: "quorum", minimumPassed: 2 }));
+  const missed = await outcomeOf(
+    { a: answers("failed"), b: answers("failed"), c: answers("passed") },
+    panel(["a", "b", "c"], { strategy: "quorum", minimumPassed: 2 }),
+  );
   expect(missed.step).toMatchObject({ outcome: "quorum-not-met" });
   expect(missed.run.status).toBe("failed");
 });
@@ -53,10 +66,18 @@ test("the first success of a writing panel is what the run goes on with", async 
   const slow = script(`cat >/dev/null; echo slow >slow.txt; sleep 30; ${PASSED}`, { tools: "workspace-writer" });
   const quick = script(`cat >/dev/null; echo quick >quick.txt; ${PASSED}`, { tools: "workspace-writer" });
   const flow = workflow([
-    { id: "race", kind: "moa", assignments: { allowedAgents: ["slow", "quick"] }, join: { strategy: "first-success" }, repositories: { main: "write" } },
+    {
+      id: "race",
+      kind: "moa",
+      assignments: { allowedAgents: ["slow", "quick"] },
+      join: { strategy: "first-success" },
+      repositories: { main: "write" },
+    },
     { id: "look", kind: "agent", agent: "look" },
   ]);
-  await using world = await openWorld(files({ slow, quick, look: script(`cat >/dev/null; test -f quick.txt && test ! -f slow.txt && ${PASSED}`) }, flow));
+  await using world = await openWorld(
+    files({ slow, quick, look: script(`cat >/dev/null; test -f quick.txt && test ! -f slow.txt && ${PASSED}`) }, flow),
+  );
   const run = await world.finished(await world.start());
   expect(run.status).toBe("completed");
   expect(sh(world.root, `git show --stat --format= ${run.head}`)).toContain("quick.txt");
