@@ -101,10 +101,11 @@ describe.skipIf(!CHROMIUM)("the story page in Chromium", () => {
         }
         if (round === "page") {
           await isLive(page);
+          const rendered = await page.getAttribute("#hostile", "data-round");
           server.send({ event: "hostile", id: "g1.8" });
           await eventually(
             () => page.getAttribute("#hostile", "data-round"),
-            (n) => n === "2",
+            (now) => now !== rendered,
             "the fragment",
           );
           expect(server.fetched).toContain("/ui/hostile");
