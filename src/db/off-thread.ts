@@ -3,16 +3,17 @@ import { visitorOptions } from "./pragmas.ts";
 
 const WORKER = `import { Database } from "bun:sqlite";
 self.onmessage = ({ data: { path, options, sql, values } }) => {
-  let database;
+  let database, reply;
   try {
     database = new Database(path, options);
     database.exec("pragma busy_timeout = 5000; pragma trusted_schema = 0");
-    postMessage({ rows: database.query(sql).all(...values) });
+    reply = { rows: database.query(sql).all(...values) };
   } catch (error) {
-    postMessage({ message: error.message, code: error.code });
+    reply = { message: error.message, code: error.code };
   } finally {
     database?.close(true);
   }
+  postMessage(reply); // last: the thread is ended when it arrives
 };`;
 
 /**

@@ -68,8 +68,8 @@ async function checkCopy(backup: string, copy: string, onProgress: OnProgress) {
   if (manifest && manifest.sha256 !== (await sha256OfFile(copy, onProgress))) {
     throw new StoreRefused("backup_damaged", `${backup} is not the file that its manifest describes`, "Use another backup.");
   }
-  const { ok, damaged, damage } = await verifySqlite(copy, { onProgress, pending: true }); // an older schema is brought up at the next start
-  if (ok) return;
+  const { damaged, damage, unreadable } = await verifySqlite(copy, { onProgress, pending: true }); // an older schema is brought up at the next start
+  if (unreadable === 0 && damaged <= (manifest?.damaged ?? 0)) return; // damaged already in the store it was taken of, and said so
   const { table, id, what } = damage[0]!;
   throw new StoreRefused("backup_damaged", `${backup} is damaged in ${damaged} places, first: ${table} ${id} ${what}`, "Use another backup.");
 }

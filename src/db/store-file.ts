@@ -154,7 +154,7 @@ function openWriter(path: string, hold: Hold): Database {
 async function migrate(path: string, writer: Database, { clock, log, migrations }: StoreFileOptions & { migrations: readonly Migration[] }) {
   const pending = pendingSqlite(writer, path, migrations);
   if (pending.length === 0) return;
-  const copy = await backUpBeforeMigration(path, pending[0]!, clock());
+  const copy = await backUpBeforeMigration(path, pending[0]!, { now: clock(), migrations });
   log("store_backed_up", { path, copy });
   await whileBusy(() => migrateSqlite(writer, { where: path, migrations }));
   log("store_migrated", { path, migrations: pending.join(" ") });

@@ -6,7 +6,7 @@ import { canonical, sha256 } from "../protocol/canonical.ts";
 import { type Answer, type Ask, type Asking, askPostgres, askSqlite } from "./ask.ts";
 import { isHeldHere } from "./holder.ts";
 import { inspectHeader } from "./inspect.ts";
-import { checkApplied, MIGRATIONS, migrateSqlite } from "./migrate.ts";
+import { checkApplied, MIGRATIONS, type Migration, migrateSqlite } from "./migrate.ts";
 import { runOffThread } from "./off-thread.ts";
 import { sqliteTables } from "./schema-kit.ts";
 
@@ -19,6 +19,8 @@ export type Verdict = {
   /** The first DAMAGE_LISTED_MAX findings, and how many there are. */
   damage: Damage[];
   damaged: number;
+  /** How many of them mean that parts of the file cannot be read at all, so that a copy of it would lack them. */
+  unreadable: number;
   /** What this engine cannot check, in words. */
   notChecked: string[];
 };
@@ -28,27 +30,30 @@ export type OnProgress = (step: string, done: number, total: number) => void;
 export const DAMAGE_LISTED_MAX = 1_000;
 const PAGE_ROWS = 500;
 
+/** What schema to expect: these migrations, of which the last may be missing (`pending`). */
+type Schema = { migrations?: readonly Migration[]; pending?: boolean };
+export type VerifyOptions = Schema & { onProgress?: OnProgress };
+
 /**
  * Verifies a data file, also while a hub serves it.
- * @param options.pending whether migrations may be missing
  * @throws StoreRefused when it is not a store at all
  */
-export async function verifySqlite(path: string, options: { onProgress?: OnProgress; pending?: boolean } = {}): Promise<Verdict> {
-  const { onProgress = () => {}, pending = false } = options;
-  if (!isHeldHere(path)) inspectHeader(path, MIGRATIONS.length);
+export async function verifySqlite(path: string, options: VerifyOptions = {}): Promise<Verdict> {
+  const { onProgress = () => {}, pending = false, migrations = MIGRATIONS } = options;
+  if (!isHeldHere(path)) inspectHeader(path, migrations.length);
   const report = newReport();
   try {
     onProgress("pages", 0, 0);
     for (const { integrity_check: found } of await runOffThread(path, "pragma integrity_check(100)")) {
-      if (found !== "ok") report.add("pages", "", String(found));
+      if (found !== "ok") report.unread("pages", found);
     }
     for (const row of await runOffThread(path, "pragma foreign_key_check"))
       report.add(String(row["table"]), String(row["rowid"]), "refers to nothing");
     await using asking = askSqlite(path);
-    await sqliteDrift(asking, report, pending);
+    await sqliteDrift(asking, report, { pending, migrations });
     await verifyRows(asking.ask, report, onProgress);
   } catch (error) {
-    report.add("pages", "", messageOf(error)); // too damaged to be opened
+    report.unread("pages", error); // too damaged to be opened
   }
   return report.verdict([]);
 }
@@ -66,14 +71,18 @@ type Report = ReturnType<typeof newReport>;
 function newReport() {
   const damage: Damage[] = [];
   const checked: Record<string, number> = {};
-  let damaged = 0;
+  let [damaged, unreadable] = [0, 0];
   return {
     checked,
+    unread(table: string, error: unknown) {
+      unreadable++;
+      this.add(table, "", `cannot be read: ${messageOf(error)}`);
+    },
     add(table: string, id: string, what: string) {
       damaged++;
       if (damage.length < DAMAGE_LISTED_MAX) damage.push({ table, id, what });
     },
-    verdict: (notChecked: string[]): Verdict => ({ ok: damaged === 0, checked, damage, damaged, notChecked }),
+    verdict: (notChecked: string[]): Verdict => ({ ok: damaged === 0, checked, damage, damaged, unreadable, notChecked }),
   };
 }
 
@@ -98,7 +107,7 @@ async function verifyRows(ask: Ask, report: Report, onProgress: OnProgress) {
     try {
       await verifyTable(ask, hashed, report, onProgress);
     } catch (error) {
-      report.add(hashed.table, "", `cannot be read to its end: ${messageOf(error)}`);
+      report.unread(hashed.table, error);
     }
   }
   for (const { what, sql } of COUNTERS) {
@@ -106,7 +115,7 @@ async function verifyRows(ask: Ask, report: Report, onProgress: OnProgress) {
     try {
       for (const row of await ask(sql)) report.add(String(row["of"]), String(row["id"]), what);
     } catch (error) {
-      report.add("counters", "", messageOf(error));
+      report.unread("counters", error);
     }
   }
 }
@@ -163,16 +172,16 @@ const COUNTERS = [
 ];
 
 /** The tables and indexes of a file are those that its migrations make. */
-async function sqliteDrift({ ask, where }: Asking, report: Report, pending: boolean) {
+async function sqliteDrift({ ask, where }: Asking, report: Report, schema: Required<Schema>) {
   const list = "select type || ' ' || name as name, sql from sqlite_schema where name not like 'sqlite_%' order by 1";
-  const applied = await checkMigrations({ ask, where }, "sqlite", report, pending);
+  const applied = await checkMigrations({ ask, where }, "sqlite", report, schema);
   using fresh = new Database(":memory:");
-  migrateSqlite(fresh, { where, migrations: MIGRATIONS.slice(0, applied) });
+  migrateSqlite(fresh, { where, migrations: schema.migrations.slice(0, applied) });
   compare(new Map((await ask(list)).map(entryOf)), new Map((fresh.query(list).all() as Answer[]).map(entryOf)), report);
 }
 
 async function postgresDrift({ ask, where }: Asking, report: Report) {
-  await checkMigrations({ ask, where }, "postgres", report, false);
+  await checkMigrations({ ask, where }, "postgres", report, { pending: false, migrations: MIGRATIONS });
   const found = await ask(
     "select distinct 'table ' || table_name as name, '' as sql from information_schema.tables where table_schema = current_schema()",
   );
@@ -190,10 +199,15 @@ function compare(found: Map<string, string>, wanted: Map<string, string>, report
 }
 
 /** @returns how many migrations are applied */
-async function checkMigrations({ ask, where }: Pick<Asking, "ask" | "where">, dialect: "sqlite" | "postgres", report: Report, pending: boolean) {
+async function checkMigrations(
+  { ask, where }: Pick<Asking, "ask" | "where">,
+  dialect: "sqlite" | "postgres",
+  report: Report,
+  { pending, migrations }: Required<Schema>,
+) {
   const applied = (await ask("select name, hash from migrations order by name")) as { name: string; hash: string }[];
   try {
-    const missing = checkApplied(applied, MIGRATIONS, dialect, where);
+    const missing = checkApplied(applied, migrations, dialect, where);
     if (!pending) for (const { name } of missing) report.add("schema", name, "is not applied yet: start the hub once");
   } catch (error) {
     report.add("schema", "migrations", messageOf(error));
