@@ -96,6 +96,7 @@ export function hubStandIn(options: { port?: number } = {}) {
     url: `http://127.0.0.1:${server.port}`,
     port: server.port!,
     events,
+    ingest,
     requests,
     results,
     pushes: () => requests.filter(({ path }) => path === "/v1/sync/events"),

@@ -118,7 +118,7 @@ test.each([
   expect(await world.push.step(world.client)).toBe("failed");
   expect(world.hub.requests.length).toBe(before); // it waited
   world.hub.failWith(undefined);
-  world.clock.advance(10_000);
+  world.clock.advance(20_000);
   await drain(world);
   expect(world.push.report()).toEqual({ state: "ok", pending: 0, acked: 3, refused: {} });
 });
@@ -133,7 +133,7 @@ test("waits grow with full jitter up to five minutes", async () => {
     waits.push(world.push.nextAttemptAt - world.clock.now());
     world.clock.advance(waits.at(-1)!);
   }
-  expect(waits.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000]);
+  expect(waits.slice(0, 4)).toEqual([10_000, 14_000, 19_600, 27_440]);
   expect(waits.at(-1)).toBe(300_000);
 });
 
