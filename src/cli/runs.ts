@@ -288,6 +288,7 @@ function showRun(out: Output, run: View): void {
         .join(", "),
     ],
     ["commit", run["head"]?.slice(0, 12)],
+    ["note", run["dirty"] ? "the checkout had changes that were not committed: they are not part of the run" : undefined],
     ["queue", queue && `place ${queue.position}; before it: ${queue.blockers.join(", ") || "nothing"}`],
   ]);
   out.line();

@@ -27,6 +27,7 @@ export const RUNTIME_ERRORS = {
   project_conflict: { status: 409, hint: "Another checkout on this machine is registered under this project id." },
   project_invalid: { status: 422, hint: "Correct the named files; `kxm run` reads them again." },
   repository_unusable: { status: 409, hint: "See what git says; KXM works only inside a Git repository." },
+  worktree_unusable: { status: 500, hint: "Look at the named folder: its disk, its owner, what lies in the way." },
   worktree_unproven: { status: 409, hint: "Commit or copy what is in it; then clean up again." },
   approval_not_found: { status: 404, hint: "`kxm runs show` lists what waits for a decision." },
   approval_content_changed: { status: 409, hint: "Look at what is asked now, and decide again." },

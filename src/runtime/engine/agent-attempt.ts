@@ -7,7 +7,7 @@ import type { Failure, Turn, Usage } from "../harness/result.ts";
 import { commandLine, HARNESS_TABLE } from "../harness/table.ts";
 import type { PlanStep } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
-import { capture, materialize } from "../workspace/worktrees.ts";
+import { capture } from "../workspace/worktrees.ts";
 import { artifactPiece } from "./artifacts.ts";
 import type { EngineContext } from "./context.ts";
 import { readDeclaration } from "./declaration.ts";
@@ -18,6 +18,7 @@ import { bounded } from "./moves.ts";
 import { composePrompt, instructionsOf } from "./prompt.ts";
 import { type End, type Stop, startProgram, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
+import { prepareWorkspace } from "./workspaces.ts";
 
 /** What an attempt's work needs to reach: the run it belongs to and the way to record its process. */
 export type Work = {
@@ -54,7 +55,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
     const end = await watchProgram({ ...limit, limitMs: Math.max(left, 0) }, attempt.process);
     return end && conclude(work, step, assignment, end, row.read);
   }
-  await materialize(context.root, attempt.workspace);
+  await prepareWorkspace(context, run, attempt);
   const full = composePrompt(run, step, assignment.agentId, prompt);
   const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.sessionId!, command: agent.command };
   const argv = commandLine(row, start, full, (program) => findProgram(program, context.env, attempt.workspace.path));

@@ -111,6 +111,7 @@ export type Execution = {
   drives: number;
   /** Where the next step starts from: the base, then the result of the last write step that passed. */
   base: string;
+  dirty: boolean;
   head: string;
   visit?: Visit;
   /** Step attempts and entries so far, by step. */
@@ -145,6 +146,7 @@ export const emptyExecution = (runId: string, plan: Plan, planHash: string): Exe
   lastSequence: 0,
   drives: 0,
   base: "",
+  dirty: false,
   head: "",
   counts: {},
   transitions: 0,
@@ -205,6 +207,7 @@ export function learn(run: Execution, event: Happened): void {
 function learnCreated(run: Execution, _: SyncPayload, local: CreatedLocal, at: number): void {
   run.createdAt = at;
   run.base = local.base;
+  run.dirty = local.dirty;
   run.head = local.base;
 }
 

@@ -1,5 +1,6 @@
 // Carries out one attempt of a gate: a command without a shell, or a look at files. With a lease it starts only under a live fence, and a fence that is
 // lost makes the outcome uncertain. Answers the events that record what was seen.
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
@@ -7,7 +8,6 @@ import { environmentFor } from "../harness/environment.ts";
 import { findProgram } from "../harness/programs.ts";
 import type { Failure } from "../harness/result.ts";
 import type { NewEvent } from "../store/events.ts";
-import { materialize } from "../workspace/worktrees.ts";
 import type { Work } from "./agent-attempt.ts";
 import { artifactPiece } from "./artifacts.ts";
 import type { HeldLease } from "./context.ts";
@@ -18,6 +18,7 @@ import type { EvidencePiece } from "./local.ts";
 import { effectOf, mayRepeat } from "./moves.ts";
 import { type End, startProgram, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
+import { prepareWorkspace } from "./workspaces.ts";
 
 const DRAIN_MS = 5000;
 /** Characters of a gate's last words: for people, and to see whether a repeat says something new. */
@@ -37,7 +38,7 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
   const { context, run, attempt } = work;
   const step = stepOf(run, run.visit!.stepId);
   const gate = run.plan.gates[step.gate!]!;
-  await materialize(context.root, attempt.workspace);
+  await prepareWorkspace(context, run, attempt);
   if (!("argv" in gate)) return artifactsExist(work, step.gate!, gate);
   if (attempt.status === "executing" && attempt.process) return resume(work, step.gate!, gate);
   const argv = gate.argv.map((part) => fill(part, run, step.id));
@@ -46,9 +47,18 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
     return closing(work, {
       failure: { class: "gate_missing", sentence: `the program ${argv[0]} of the gate ${step.gate} is not installed`, retryable: false },
     });
+  const cwd = join(attempt.workspace.path, gate.cwd ?? ".");
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+    return closing(work, {
+      failure: {
+        class: "gate_cwd_missing",
+        sentence: `the gate ${step.gate} runs in ${gate.cwd}, which is no folder of the repository`,
+        retryable: false,
+      },
+    });
   const lease = attempt.lease === undefined ? undefined : await acquire(work, attempt.lease);
   if (lease && "failure" in lease) return closing(work, lease);
-  return start(work, gate, step.gate!, [program, ...argv.slice(1)], lease);
+  return start(work, gate, { gateId: step.gate!, argv: [program, ...argv.slice(1)], cwd }, lease);
 }
 
 async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure }> {
@@ -69,7 +79,9 @@ const leaseOf = (lease: HeldLease, attemptId: string) => ({
   expiresAt: lease.expiresAt,
 });
 
-async function start(work: Work, gate: GateCommand, gateId: string, argv: string[], lease: HeldLease | undefined): Promise<NewEvent[] | undefined> {
+type Launch = { gateId: string; argv: string[]; cwd: string };
+
+async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launch, lease: HeldLease | undefined): Promise<NewEvent[] | undefined> {
   const { context, run, attempt } = work;
   const identity = identityOf(work);
   const held = lease && leaseOf(lease, attempt.attemptId);
@@ -100,7 +112,7 @@ async function start(work: Work, gate: GateCommand, gateId: string, argv: string
       attemptId: attempt.attemptId,
       folder: attempt.folder,
       argv,
-      cwd: join(attempt.workspace.path, gate.cwd ?? "."),
+      cwd,
       env: environmentFor(context.env, gate.env ?? [], fixed),
       stdin: "",
     },

@@ -18,7 +18,7 @@ export function leave(run: Execution, _setting: Setting): NewEvent[] {
   if (result.declared && ruled) return take(run, route, result);
   const mayRetry = result.declared || (result.failure?.retryable ?? true);
   if (triesLeft && mayRetry) return [enterStep(run, visit.stepId, true)];
-  if (ruled) return take(run, route, result);
+  if (ruled || (result.declared && route && step.maxAttempts === 1)) return take(run, route, result);
   return exhausted(run, result, step.maxAttempts, triesLeft);
 }
 

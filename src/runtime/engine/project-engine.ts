@@ -9,7 +9,7 @@ import type { EngineContext } from "./context.ts";
 import { createRun } from "./create-run.ts";
 import { Drive } from "./drive.ts";
 import type { Execution } from "./execution.ts";
-import { load } from "./load.ts";
+import { catchUp, load } from "./load.ts";
 
 /** Statuses in which a run takes one of the places. */
 const WORKING = ["preparing", "running", "cancelling"];
@@ -40,7 +40,8 @@ export class ProjectEngine {
 
   /** What is known of a run: as it is driven, or as stored. @throws RuntimeRefusal run_not_found */
   run(runId: string): Execution {
-    return this.drives.get(runId)?.run ?? load(this.context, runId);
+    const drive = this.drives.get(runId);
+    return drive ? catchUp(this.context, drive.run) : load(this.context, runId);
   }
 
   /** A command changed the run in the store: hear of it. */

@@ -32,6 +32,8 @@ export type RunView = {
   used: { transitions: number; agentMs: number; cost: number; costKnown: boolean; currency: string };
   limits: Execution["plan"]["limits"];
   base: string;
+  /** Whether the checkout had changes, when the run began, that are not part of it. */
+  dirty: boolean;
   head: string;
   planHash: string;
 };
@@ -42,7 +44,7 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
   if (!stored) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in ${engine.project.name}`);
   const run = engine.run(runId);
   const { visit, plan } = run;
-  const asked = visit?.asked && !visit.answer ? visit.asked : undefined;
+  const asked = visit?.asked && !visit.answer && !isOver(run) ? visit.asked : undefined;
   return {
     runId,
     workflowId: plan.workflowId,
@@ -74,6 +76,7 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
     },
     limits: plan.limits,
     base: run.base,
+    dirty: run.dirty,
     head: run.head,
     planHash: run.planHash,
   };

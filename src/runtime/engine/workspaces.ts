@@ -1,7 +1,9 @@
-// Where an attempt will work, as a pure decision: a branch and folder of its own for writing, one clean checkout per commit for reading.
+// Where an attempt will work: a branch and folder of its own for writing, one clean checkout per commit for reading.
+
 import type { PlanStep } from "../project/plan.ts";
+import { materialize, restore } from "../workspace/worktrees.ts";
 import type { EngineContext } from "./context.ts";
-import type { Execution } from "./execution.ts";
+import { type Attempt, type Execution, openAttempts } from "./execution.ts";
 import type { Workspace } from "./local.ts";
 
 /** The folder of all worktrees of a project. */
@@ -14,4 +16,15 @@ export function workspaceFor(context: EngineContext, run: Execution, step: PlanS
   const { stepAttempt } = run.visit!;
   const name = step.kind === "moa" ? `${step.id}-${attemptId.slice(-8)}` : stepAttempt === 1 ? step.id : `${step.id}-${stepAttempt}`;
   return { access, path: `${folder}/${name}`, base: run.head, branch: `kxm/${run.runId}/${name}` };
+}
+
+/**
+ * Makes the attempt's folder ready. A reading checkout is brought back to its commit first, unless somebody reads in it now.
+ * @throws RuntimeRefusal repository_unusable
+ */
+export async function prepareWorkspace(context: EngineContext, run: Execution, attempt: Attempt): Promise<void> {
+  const { workspace, attemptId } = attempt;
+  await materialize(context.root, workspace);
+  const others = openAttempts(run).some((one) => one.attemptId !== attemptId && one.workspace.path === workspace.path && one.status === "executing");
+  if (workspace.access === "read" && !others) await restore(workspace);
 }

@@ -1,6 +1,6 @@
 // Where steps work: Git worktrees outside the checkout, one per write attempt on a branch of its own, one per commit for reading. Work that is not
 // proven to be kept elsewhere is never deleted.
-import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Changes, Workspace } from "../engine/local.ts";
@@ -40,15 +40,23 @@ function inLine<T>(root: string, work: () => Promise<T>): Promise<T> {
 /** Makes the folder an attempt works in, unless it is there already. Safe to call again after a crash. @throws RuntimeRefusal repository_unusable */
 export const materialize = (root: string, workspace: Workspace): Promise<void> => inLine(root, () => makeWorktree(root, workspace));
 
+/** Beside each worktree: says that git had finished with it. Without it, a start was cut short and nothing has worked there yet. */
+const READY = ".ready";
+
 async function makeWorktree(root: string, { path, base, branch }: Workspace): Promise<void> {
   if (existsSync(path)) {
-    const at = await tryGit(path, ["rev-parse", "--show-toplevel"]);
-    if (at.code === 0 && at.stdout.trim() === realpathSync(path)) return;
-    throw new RuntimeRefusal("repository_unusable", `${path} is in the way: it is not a worktree of this repository`);
+    if (existsSync(path + READY)) return;
+    await tryGit(root, ["worktree", "remove", "--force", "--force", path]);
+    rmSync(path, { recursive: true, force: true });
   }
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new RuntimeRefusal("worktree_unusable", `the folder ${dirname(path)} cannot be made (${(cause as NodeJS.ErrnoException).code})`, { cause });
+  }
   await git(root, ["worktree", "prune"]);
   await git(root, ["worktree", "add", "--quiet", "--force", ...(branch ? ["-B", branch] : ["--detach"]), path, base]);
+  writeFileSync(path + READY, "");
 }
 
 /** Brings a reading checkout back to its commit; what a read-only step left there was never allowed. Answers what it had left. */
@@ -145,4 +153,5 @@ async function remove(root: string, report: WorktreeReport): Promise<void> {
   // Without --force git itself refuses once more when something is uncommitted.
   if (report.missing) await git(root, ["worktree", "prune"]);
   else await git(root, ["worktree", "remove", report.path]);
+  rmSync(report.path + READY, { force: true });
 }
