@@ -3,7 +3,10 @@
 /** Entries, oldest first, their bytes as JSON, and how many older ones were dropped. */
 export type Section<E> = { items: E[]; bytes: number; dropped: number };
 
-const bytesOf = (entry: object) => Buffer.byteLength(JSON.stringify(entry)) + 1; // and the comma
+const measure = (entry: object) => Buffer.byteLength(JSON.stringify(entry)) + 1; // and the comma
+/** Sizes of entries that were measured since their run was read: an entry that changes a hundred times in a batch is measured a hundred times, not two. */
+const measured = new WeakMap<object, number>();
+const bytesOf = (entry: object) => measured.get(entry) ?? measure(entry);
 
 export const emptySection = <E extends object>(): Section<E> => ({ items: [], bytes: 0, dropped: 0 });
 
@@ -23,7 +26,9 @@ export function upsert<E extends object>(
   if (entry) section.bytes -= bytesOf(entry);
   else section.items.push((entry = make()));
   change(entry);
-  section.bytes += bytesOf(entry);
+  const size = measure(entry);
+  measured.set(entry, size);
+  section.bytes += size;
   while (section.bytes > budget && section.items.length > 1) drop(section, entry);
   return entry;
 }
