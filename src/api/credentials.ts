@@ -72,7 +72,7 @@ export function createCredentials(hub: Hub): Credentials {
     if (stored && (stored.scope === "project" || (!own && stored.scope !== "viewer")) && (stored.project ?? project) === project) {
       return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
     }
-    if (expected === undefined && request.headers.get("authorization") === null && !(await engine.read.tokens.hasProjectToken(project))) {
+    if (expected === undefined && request.headers.get("authorization") === null && !(await hub.known.hasProjectToken(project))) {
       return { kind: "token", role: "project", project, actor: `project:${project}` };
     }
     return fail(`project:${project}`, invalidAuth());
@@ -82,7 +82,7 @@ export function createCredentials(hub: Hub): Credentials {
     async agent(request, id) {
       const claimed = id ?? request.headers.get("x-kxm-agent-id") ?? "";
       const agent = await agents
-        .authenticate(engine.read, claimed, request.headers.get("x-kxm-agent-key") ?? "")
+        .authenticate(hub.known, claimed, request.headers.get("x-kxm-agent-key") ?? "")
         .catch((error) => fail(`agent:${claimed}`, error));
       hub.presence.saw(agent.id, hub.clock(), agent.project);
       if (agent.online === 0) {

@@ -51,6 +51,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   const read = openStores(postgresDialect(reads, { use: newUse() }));
   const [notices, listener] = [client(1), client(1)];
   const wakeups = new Wakeups();
+  const listeners: ((event: AppendedEvent) => void)[] = [];
   const health = watchHealth({ clock, log });
   const lanes = new Map<string, Call[]>(); // by project, longest waiting first
   const [running, unsent] = [new Set<string>(), new Set<string>()];
@@ -85,6 +86,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       connection.use = newUse();
       await flushEvents(appended, connection.stores);
       await connection.client.unsafe("commit");
+      for (const listener of listeners) appended.forEach(listener);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
       health.committed();
       for (const changed of new Set(appended.map((event) => event.project))) announce(changed);
@@ -162,6 +164,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     write,
     follow: (project: string, after: number, signal: AbortSignal) => follow(read.events, wakeups, { project, after, signal, idleMs }),
     health: async () => ({ ...(await health.check(write)), queued: waiting }),
+    onCommitted: (listener: (event: AppendedEvent) => void) => void listeners.push(listener),
     announce: () => {}, // hubs share a database; nobody holds it
     close,
   };

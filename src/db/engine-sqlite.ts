@@ -8,7 +8,7 @@ import { follow, Wakeups } from "./follow.ts";
 import { watchHealth } from "./health.ts";
 import type { Migration } from "./migrate.ts";
 import { codeOf, openStoreFile } from "./store-file.ts";
-import { type Outcome, openStores, type Rule, StorageUnavailable, type Unavailability } from "./tx.ts";
+import { type AppendedEvent, type Outcome, openStores, type Rule, StorageUnavailable, type Unavailability } from "./tx.ts";
 
 const BUSY_RETRY_MS = 10;
 const BUSY_NOTED_MS = 250;
@@ -33,6 +33,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   const stores = openStores(sqliteDialect(file.writer, fault));
   const read = openStores(sqliteDialect(file.reader, { first: undefined }));
   const wakeups = new Wakeups();
+  const listeners: ((event: AppendedEvent) => void)[] = [];
   const queue: (Call & { at: number })[] = []; // `at`: monotonic ms, for calls that wait for a lock
   const health = watchHealth({ clock, log });
   let statements = prepareLane(file.writer.database);
@@ -49,7 +50,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     const started = performance.now();
     const calls: Call[] = [];
     const outcomes: Outcome<unknown>[] = [];
-    const changed = new Set<string>();
+    const committed: AppendedEvent[] = [];
     try {
       repair(started);
       statements.begin.run();
@@ -57,13 +58,14 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
       while (queue.length > 0 && calls.length < batchMax && performance.now() - started < batchMs) {
         const call = queue.shift()!;
         calls.push(call);
-        outcomes.push(perform(call.rule, changed));
+        outcomes.push(perform(call.rule, committed));
       }
       statements.commit.run(); // the fsync: nobody is answered before it returns
       confirmFiles();
+      for (const listener of listeners) committed.forEach(listener);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
       health.committed();
-      for (const project of changed) wakeups.wake(project);
+      for (const project of new Set(committed.map((event) => event.project))) wakeups.wake(project);
     } catch (cause) {
       if (isBusy(cause) && calls.length === 0) return waitForLock(started);
       fail(cause, calls);
@@ -71,7 +73,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     if (queue.length > 0) arm();
   }
 
-  function perform(rule: Rule<unknown>, changed: Set<string>): Outcome<unknown> {
+  function perform(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> {
     statements.savepoint.run();
     const { outcome, appended } = settleRule(stores, fault, { now: clock(), newId }, rule);
     // Disk full and I/O errors may have rolled back the whole transaction, not only this call: then everyone in it failed.
@@ -79,7 +81,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     if (reasonOf(fault.first) !== undefined) throw fault.first;
     if (!outcome.ok) statements.undo.run();
     statements.release.run();
-    if (outcome.ok) for (const event of appended) changed.add(event.project);
+    if (outcome.ok) committed.push(...appended);
     return outcome;
   }
 
@@ -152,6 +154,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     write,
     follow: (project, after, signal) => follow(read.events, wakeups, { project, after, signal, idleMs }),
     health: async () => ({ ...(await health.check(write)), queued: queue.length, walBytes: file.look().walBytes }),
+    onCommitted: (listener) => void listeners.push(listener),
     announce: file.announce,
     async close() {
       if (closed) return;

@@ -3,7 +3,7 @@
 import type { IdPrefix } from "../protocol/ids.ts";
 import { WRITE_QUEUE_MAX } from "../protocol/limits.ts";
 import type { follow } from "./follow.ts";
-import type { Outcome, Rule, Stores, Unavailability } from "./tx.ts";
+import type { AppendedEvent, Outcome, Rule, Stores, Unavailability } from "./tx.ts";
 
 export interface Engine {
   readonly kind: "sqlite" | "postgres";
@@ -19,6 +19,11 @@ export interface Engine {
   readonly read: Stores;
   /** Committed events after a cursor; `undefined` is a heartbeat. Ends on abort; throws LogTruncated when the cursor does not fit the log. */
   follow(project: string, after: number, signal: AbortSignal): ReturnType<typeof follow>;
+  /**
+   * Calls `listener` with each event this process commits, before the write's promise resolves: what memory knows can be dropped in time. Says nothing
+   * of what other hubs on the same database commit.
+   */
+  onCommitted(listener: (event: AppendedEvent) => void): void;
   /** Whether a write would be durable now. Proves it with a write of its own unless one has just succeeded; answers within about a second. */
   health(): Promise<Health>;
   /** Tells where this hub listens, so that a second process on the same data file can be told. */

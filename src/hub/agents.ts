@@ -1,13 +1,14 @@
 // Who is calling, and who exists: agents register by name, resume their identity, rotate keys and sign off. A key is never stored, only its hash.
 // Codes: invalid_agent_identity, duplicate_agent_name.
 import type { AgentRow } from "../db/schema.ts";
-import type { Stores, Tx } from "../db/tx.ts";
+import type { Tx } from "../db/tx.ts";
 import type { Agent, PresenceWord, RegisterBody } from "../protocol/agents.ts";
 import { PURPOSE_DEFAULT } from "../protocol/agents.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { iso } from "../protocol/time.ts";
 import type { Hub } from "./hub.ts";
+import type { Known } from "./known.ts";
 import { leave } from "./presence.ts";
 
 /** The agent on whose behalf a rule runs. */
@@ -19,8 +20,8 @@ type Watch = Pick<Hub, "presence" | "settings">;
  * Before any write, on committed state: names the agent and with it the project whose lane a write takes.
  * @throws HubError invalid_agent_identity when the id is unknown or the key is not its current one
  */
-export async function authenticate(read: Stores, id: string, key: string): Promise<AgentRow> {
-  const agent = id && key ? await read.agents.find(id) : undefined;
+export async function authenticate(known: Known, id: string, key: string): Promise<AgentRow> {
+  const agent = id && key ? await known.agent(id) : undefined;
   // Hashes of random 256-bit keys: comparing them in plain tells nothing that helps to guess a key.
   if (!agent || agent.keyHash !== sha256(key)) {
     throw new HubError("invalid_agent_identity", "the agent id and key do not name a known agent", {

@@ -5,6 +5,7 @@ import type { IdPrefix } from "../protocol/ids.ts";
 import { newId } from "../protocol/ids.ts";
 import { createPools, type Pools } from "./context/pool.ts";
 import { createFeeds, type Feeds } from "./feed.ts";
+import { createKnown, type Known } from "./known.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createPresence, type Presence } from "./presence.ts";
@@ -23,6 +24,8 @@ export interface Hub {
   readonly presence: Presence;
   /** When each dashboard session was last used, kept and written like the presence of agents. */
   readonly seenSessions: Presence;
+  /** Rows that every request asks for. */
+  readonly known: Known;
   /** Live events of each project, followed once per process. */
   readonly feeds: Feeds;
   /** The open streams of agents. */
@@ -55,6 +58,7 @@ export function openHub(parts: {
     metrics: createMetrics(),
     presence: createPresence(),
     seenSessions: createPresence(),
+    known: createKnown(engine),
     feeds: createFeeds(engine),
     pools: createPools(parts.memory ?? (() => [])),
     sweepers: new Set<(now: number) => void>(),

@@ -273,6 +273,6 @@ describe.each(WORLDS)("%s agents", (_, open) => {
     const unknown = await it.call({ id: "agt_00000000000000000000000000000000", key: agent.key }, "GET", "/v1/agents");
     const wrong = await it.call({ id: agent.id, key: `${agent.key}x` }, "GET", "/v1/agents");
     expect(strip(unknown.body)).toEqual(strip(wrong.body));
-    await expect(agents.authenticate(it.world.engine.read, agent.id, "")).rejects.toThrow("do not name a known agent");
+    await expect(agents.authenticate(it.hub.known, agent.id, "")).rejects.toThrow("do not name a known agent");
   });
 });

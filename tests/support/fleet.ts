@@ -6,6 +6,7 @@ import type { AgentRow } from "../../src/db/schema.ts";
 import { type Hub, openHub } from "../../src/hub/hub.ts";
 import type { LogLine } from "../../src/hub/log.ts";
 import { defaultSettings, type HubSettings } from "../../src/hub/settings.ts";
+import * as tokens from "../../src/hub/tokens.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import { newId } from "../../src/protocol/ids.ts";
 import type { OpenWorld, World } from "./engines.ts";
@@ -104,22 +105,8 @@ export async function openFleet(open: OpenWorld, settings: Partial<HubSettings> 
     },
     async token(scope, project = null) {
       const secret = `${scope}-${newId("tok")}`;
-      await world.engine.write(project ?? "", (tx) =>
-        tx.tokens.insert({
-          id: tx.newId("tok"),
-          name: scope,
-          scope,
-          project,
-          tokenHash: sha256(secret),
-          prefix: secret.slice(0, 10),
-          createdAt: tx.now,
-          createdBy: "admin",
-          expiresAt: null,
-          lastUsedAt: null,
-          revokedAt: null,
-          revokedBy: null,
-        }),
-      );
+      const token = { secret, name: scope, scope, project, expiresAt: null };
+      await world.engine.write(project ?? "", (tx) => tokens.create(tx, { actor: "admin", role: "admin" }, token));
       return secret;
     },
     async another() {
