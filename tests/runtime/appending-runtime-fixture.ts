@@ -1,20 +1,61 @@
 // A Runtime whose engine appends an event when asked, with a shorter patience: for tests of rhythm and takeover.
+import { RuntimeRefusal } from "../../src/protocol/runtime-errors.ts";
 import type { MakeEngine, Project } from "../../src/runtime/contract.ts";
 import { startSupervisor } from "../../src/runtime/supervisor.ts";
 import { intakeEngine } from "./intake-engine.ts";
-import { aRun } from "./support.ts";
+import { aRun, HASH } from "./support.ts";
 
 const appending: MakeEngine = (parts) => {
   const projects = new Map<string, Project>();
   const engine = intakeEngine(parts);
   return {
     ...engine,
+    effects: {
+      ...engine.effects,
+      approve: (tx, { runId, payload, actor }) => {
+        if (tx.state(runId!)!.approvals[payload.approvalId]?.contentHash !== payload.contentHash)
+          throw new RuntimeRefusal("run_not_accepting", "the run does not ask for this");
+        const suppliedRefs = [{ id: payload.approvalId, kind: "approval-request", hash: payload.contentHash }];
+        tx.append(runId!, {
+          type: "approval.recorded",
+          payload: { stepId: "approve", outcome: "passed", actor: { kind: "human", id: actor }, suppliedRefs },
+        });
+      },
+    },
     opened: (project) => void projects.set(project.key, project),
     routes: [
       {
         method: "POST",
         path: "/v1/projects/:projectKey/append",
         answer: ({ params }) => projects.get(params["projectKey"]!)!.store.commit((tx) => tx.createRun(aRun())),
+      },
+      {
+        method: "POST",
+        path: "/v1/projects/:projectKey/runs/:runId/append/:count",
+        answer: ({ params }) => {
+          const { store } = projects.get(params["projectKey"]!)!;
+          for (let index = 0; index < Number(params["count"]); index++)
+            store.commit((tx) => tx.append(params["runId"]!, { type: "step.status_changed", payload: { stepId: "build", status: "running" } }));
+        },
+      },
+      {
+        method: "POST",
+        path: "/v1/projects/:projectKey/ask",
+        answer: ({ params }) => {
+          const approvalId = parts.newId("apr");
+          const contentHash = HASH;
+          const refs = [{ id: approvalId, kind: "approval-request", hash: contentHash, status: "pending" }];
+          return projects.get(params["projectKey"]!)!.store.commit((tx) => {
+            const { runId } = tx.createRun(aRun());
+            tx.append(runId, { type: "run.status_changed", payload: { status: "running" } });
+            tx.append(runId, { type: "step.entered", payload: { stepId: "approve", stepAttempt: 1, status: "running" } });
+            tx.append(runId, {
+              type: "step.status_changed",
+              payload: { stepId: "approve", stepAttempt: 1, status: "waiting", summary: "git push origin main", evidenceRefs: refs },
+            });
+            return { runId, approvalId, contentHash };
+          });
+        },
       },
     ],
   };

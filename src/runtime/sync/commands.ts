@@ -80,8 +80,10 @@ function reporter(source: CommandSource) {
     try {
       await client.result(commandId, result);
     } catch (error) {
-      // The hub ended the command already, or does not know it any more: there is nobody left to tell.
-      if (!(error instanceof HubRefusal && (error.code === "command_finished" || error.code === "command_not_found"))) throw error;
+      if (!isFinal(error)) throw error;
+      // The hub ended the command already, or does not know it, or does not like the detail: without it there is one more try, and then nobody to tell.
+      if (result.detail === undefined || error.code === "command_finished" || error.code === "command_not_found") return;
+      await report(client, commandId, { ...result, detail: undefined });
     }
   }
 
@@ -127,6 +129,9 @@ function performer(source: CommandSource) {
   }
   return { perform, refuse };
 }
+
+/** A refusal that the same report would get again. Credentials and the hub's own trouble pass. */
+const isFinal = (error: unknown): error is HubRefusal => error instanceof HubRefusal && [400, 404, 409, 413].includes(error.status);
 
 /** A store that cannot write now may write later: the command stays at the hub. */
 const isPassing = (error: RuntimeRefusal) => error.code === "store_unavailable" || error.code === "store_fenced";
