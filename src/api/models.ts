@@ -17,10 +17,12 @@ import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
 import * as tokens from "../protocol/tokens.ts";
+import * as webhookEndpoints from "../protocol/webhook-endpoints.ts";
 import * as workflows from "../protocol/workflows.ts";
 
 /** By file name. A protocol file with schemas that is not here fails the reference's test. */
 const MODULES: Record<string, object> = {
+  "webhook-endpoints": webhookEndpoints,
   context,
   journal,
   workflows,

@@ -19,6 +19,7 @@ import { sessionRoutes } from "./sessions.ts";
 import { streamRoutes } from "./streams.ts";
 import { syncRoutes } from "./sync.ts";
 import { tokenRoutes } from "./tokens.ts";
+import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
 import { webhookRoutes } from "./webhooks.ts";
 import { workflowRoutes } from "./workflows.ts";
 
@@ -44,6 +45,8 @@ export const ROUTES: readonly Route[] = [
   ...workflowRoutes,
   ...journalRoutes,
   ...contextRoutes,
+  // who is told
+  ...webhookEndpointRoutes,
   // who may do what
   ...tokenRoutes,
   ...sessionRoutes,

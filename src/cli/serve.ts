@@ -6,9 +6,11 @@ import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
 import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
+import { post } from "../http/outbound.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
 import { createLoop, jobsOf } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
+import { deliverDue, enqueue } from "../hub/webhook-deliveries.ts";
 import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { newId } from "../protocol/ids.ts";
@@ -26,6 +28,8 @@ import { loadDefinitions } from "./workflow-definitions.ts";
 const STOP_GRACE_MS = 5_000;
 /** How soon after its end a run has its retrospective on disk. */
 const RETROSPECTIVES_MS = 2_000;
+/** How soon after an event its receivers are told. */
+const WEBHOOKS_MS = 500;
 
 /** A running hub. */
 export interface Serving {
@@ -74,9 +78,17 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
     const retrospectives = { name: "retrospectives", everyMs: RETROSPECTIVES_MS, run: retrospectiveWriter(settings.assetsDir), last: true };
+    const webhooks = {
+      name: "webhooks",
+      everyMs: WEBHOOKS_MS,
+      run: async (hub: Hub) => (await enqueue(hub)) + (await deliverDue(hub, { post, random: Math.random })),
+    };
     const loop = createLoop(hub, [...jobsOf(hub), retrospectives]);
+    const deliveries = createLoop(hub, [webhooks]); // of its own: a slow receiver must not hold up leases
     cleanups.push(() => loop.stop());
     loop.start();
+    cleanups.push(() => deliveries.stop());
+    deliveries.start();
     cleanups.push(async () => {
       stopping.abort(); // streams say when to come back, long polls answer
       await listening.stop(STOP_GRACE_MS);

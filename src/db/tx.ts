@@ -23,6 +23,7 @@ import { sessionStore } from "./sessions.ts";
 import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
+import { webhookEndpointStore } from "./webhook-endpoints.ts";
 import { workflowStore } from "./workflows.ts";
 
 /** Who acted, for changes made by people: kept in the audit table beyond the event log. */
@@ -57,6 +58,7 @@ const STORES = {
   context: contextStore,
   journal: journalStore,
   workflows: workflowStore,
+  webhookEndpoints: webhookEndpointStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

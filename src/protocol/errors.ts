@@ -77,6 +77,8 @@ export const ERRORS = {
   alert_not_found: { status: 404, hint: "Check the alert id." },
   conflict_not_found: { status: 404, hint: "GET /v1/sync/conflicts lists what was refused." },
   token_not_found: { status: 404, hint: "`kxm token list` shows the ids." },
+  endpoint_not_found: { status: 404, hint: "`kxm webhook list` shows the endpoints." },
+  delivery_not_found: { status: 404, hint: "Deliveries are kept for the retention time; see the endpoint's log." },
   webhook_not_found: { status: 404, hint: "Check the definition id." },
   workflow_not_found: { status: 404, hint: "Check the run id." },
   workflow_stage_not_found: { status: 404, hint: "Use a stage id of this run." },
