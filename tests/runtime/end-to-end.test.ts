@@ -4,45 +4,11 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeClient } from "../../src/client/runtime-client.ts";
 import { syncEventProblem } from "../../src/protocol/sync-event.ts";
+import { startHub, TOKEN } from "./hub-process.ts";
 import { startRuntime, until } from "./runtime-process.ts";
 import { PROJECT_ID, temporaryFolder } from "./support.ts";
 
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const FIXTURE = join(import.meta.dir, "appending-runtime-fixture.ts");
-const TOKEN = "operator-token-of-this-test";
-
-/** A hub of a folder; started again it goes on with the same data and port. */
-async function startHub(folder: string, port = 0) {
-  const child = Bun.spawn([process.execPath, MAIN, "hub", "start", "--json", "--port", String(port)], {
-    env: { PATH: process.env["PATH"]!, HOME: folder, KXM_WORKSPACE_DIR: join(folder, "hub"), KXM_AUTH_TOKEN: TOKEN, KXM_RATE_LIMIT_MAX: "100000" },
-    stdout: "pipe",
-    stderr: "pipe",
-    cwd: folder,
-  });
-  const { value } = await child.stdout.getReader().read();
-  if (!value) throw new Error(`the hub did not start: ${await new Response(child.stderr).text()}`);
-  const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string };
-  const call = async (method: string, path: string, body?: unknown): Promise<any> => {
-    const headers = { authorization: `Bearer ${TOKEN}`, ...(body !== undefined && { "content-type": "application/json" }) };
-    const response = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
-    return answer;
-  };
-  return {
-    url,
-    port: Number(new URL(url).port),
-    call,
-    kill: async () => {
-      child.kill("SIGKILL");
-      await child.exited;
-    },
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.exited;
-    },
-  };
-}
 
 async function world() {
   const folder = temporaryFolder();
