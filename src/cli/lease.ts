@@ -6,7 +6,7 @@ import { LEASE_TTL_MS_MAX, LEASE_TTL_MS_MIN, LEASE_WAIT_MS_MAX } from "../protoc
 import { ago, span } from "./ago.ts";
 import { type Call, type CommandSpec, define, duration, type Ended, group, number } from "./command.ts";
 import { asAgent, defaultName, type Terminal } from "./identity.ts";
-import { type Output, oneLine } from "./output.ts";
+import { type Output, oneLine, UsageError } from "./output.ts";
 import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 
 type LeaseOptions = TargetOptions & { as?: string };
@@ -15,7 +15,11 @@ type LeaseCall<O extends LeaseOptions> = Call<O> & { me: Terminal };
 type LeaseSpec<O extends LeaseOptions> = Omit<CommandSpec<O>, "run"> & { run(call: LeaseCall<O>): Promise<Ended> };
 type Add = <O extends LeaseOptions>(spec: LeaseSpec<O>) => Command;
 
-const pathOf = (name: string, verb = "") => `/v1/leases/${encodeURIComponent(name)}${verb && `/${verb}`}`;
+/** @throws UsageError for the two names that no address can hold */
+function pathOf(name: string, verb = ""): string {
+  if (name === "." || name === "..") throw new UsageError(`a lease cannot be named ${name}`);
+  return `/v1/leases/${encodeURIComponent(name)}${verb && `/${verb}`}`;
+}
 const withTtl = (command: Command) =>
   command.option("--ttl <span>", "how long it lasts without renewal (default 5m)", duration(LEASE_TTL_MS_MIN, LEASE_TTL_MS_MAX));
 const withToken = (command: Command) =>

@@ -29,7 +29,7 @@ function listeningInodes(table: string, port: number): string[] {
 
 function nameOf(pid: string): string {
   const [program = "", ...args] = textOf(`/proc/${pid}/cmdline`).split("\0").filter(Boolean);
-  const short = program.split("/").at(-1) ?? "";
+  const short = (program.split("/").at(-1) ?? "").replace(/\.exe$/, "");
   const script = args.find((arg) => /\.[cm]?[jt]s$/.test(arg));
   return [short || textOf(`/proc/${pid}/comm`).trim(), script?.split("/").at(-1)].filter(Boolean).join(" ");
 }

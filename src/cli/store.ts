@@ -20,7 +20,7 @@ export function addStore(program: Command): void {
     usage: "backup [file]",
     summary: "copy the store while the hub runs, and verify the copy",
     details:
-      "Without a name the copy goes to <state>/backups. A file that exists is never replaced. A PostgreSQL database is backed up with pg_dump.",
+      "Without a name the copy goes to <state>/backups. Ends with 1 when rows were damaged in the store already: they are copied and counted. A file that exists is never replaced. A PostgreSQL database is backed up with pg_dump.",
     examples: ["kxm backup", "kxm backup /mnt/safe/kxm-monday.db"],
     run: async ({ args: [file], out, world }) => {
       const settings = readSettings(world.env, world.cwd);
@@ -32,7 +32,10 @@ export function addStore(program: Command): void {
       out.result({ file: target, ...manifest }, () => {
         out.line(`${target}`);
         out.line(`  ${size(manifest.bytes)}, verified: ${rows(manifest.checked)} compared with their hashes`);
+        if (manifest.damaged > 0)
+          out.line(out.styled("bad", `  ${manifest.damaged} were damaged in the store already, and are in the copy; see \`kxm verify\``));
       });
+      return manifest.damaged > 0 ? EXIT.failed : EXIT.ok;
     },
   });
   define<{ mark?: boolean }>(program, {
