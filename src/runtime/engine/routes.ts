@@ -94,8 +94,9 @@ function intakeRoutes(of: Of): LocalRoute[] {
         const { read } = engine.project.store;
         const find = () => read.intake.find(request.params["intakeId"]!);
         const waitMs = Math.min(Number(request.query.get("waitMs") ?? 0) || 0, WAIT_MS_MAX);
-        if (find()?.state === "queued" && waitMs > 0 && !read.controls.pause())
-          await Promise.race([engine.dispatch(), patience(waitMs, request.signal)]);
+        let waits = waitMs > 0;
+        const over = waits ? patience(waitMs, request.signal).then(() => void (waits = false)) : undefined;
+        while (waits && find()?.state === "queued" && !read.controls.pause()) await Promise.race([engine.dispatch(), over]);
         const intake = find();
         if (!intake) throw new RuntimeRefusal("run_not_found", `there is no intake message ${request.params["intakeId"]}`);
         return { intake };

@@ -11,7 +11,7 @@ import type { RunView } from "../../../src/runtime/engine/view.ts";
 import { newId } from "../../../src/runtime/ids.ts";
 import { knownSecrets } from "../../../src/runtime/redact/known-secrets.ts";
 import { createRedactor } from "../../../src/runtime/redact/redactor.ts";
-import { openEventStore } from "../../../src/runtime/store/event-store.ts";
+import { type EventStore, openEventStore } from "../../../src/runtime/store/event-store.ts";
 import type { EventRow } from "../../../src/runtime/store/events.ts";
 import { openPromptStore } from "../../../src/runtime/store/prompts.ts";
 
@@ -69,6 +69,34 @@ export async function openWorld(files: Files, options: { commit?: boolean } = {}
     hub: () => undefined,
     apply: () => ({ state: "refused", repeated: false }),
   };
+  /** The commit at which this supervisor is gone, counted from 1, and whether that is just before or just after it. */
+  let crash: { at: number; phase: "before" | "after" } | undefined;
+  let commits = 0;
+  let vanished = false;
+  let crashed = Promise.withResolvers<void>();
+  const crashing = (store: EventStore): EventStore => {
+    const gone = () => {
+      vanished = true;
+      engine.closed(project);
+      crashed.resolve();
+    };
+    return new Proxy(store, {
+      get: (target, name) => {
+        if (name !== "commit") return Reflect.get(target, name);
+        return (rule: Parameters<EventStore["commit"]>[0]) => {
+          commits++;
+          const here = crash?.at === commits;
+          if (here && crash!.phase === "before") {
+            gone();
+            throw new Error("the supervisor is gone");
+          }
+          const value = target.commit(rule);
+          if (here) gone();
+          return value;
+        };
+      },
+    });
+  };
   const open = () => {
     generation++;
     const folder = join(base, "state");
@@ -83,7 +111,7 @@ export async function openWorld(files: Files, options: { commit?: boolean } = {}
       newId,
     });
     const prompts = openPromptStore(join(folder, "prompts.db"), { redactor, clock: systemClock });
-    project = { key: "0".repeat(24), projectId: PROJECT_ID, name: "demo", root, store, prompts, folder };
+    project = { key: "0".repeat(24), projectId: PROJECT_ID, name: "demo", root, store: crashing(store), prompts, folder };
     engine = makeEngine(parts);
     engine.opened(project);
   };
@@ -152,6 +180,20 @@ export async function openWorld(files: Files, options: { commit?: boolean } = {}
       project.prompts.close();
     },
     reopen: open,
+    /** Makes the supervisor vanish at its nth commit from now on. Resolves when it has. */
+    crashAt: (at: number, phase: "before" | "after"): Promise<void> => {
+      crash = { at, phase };
+      commits = 0;
+      crashed = Promise.withResolvers();
+      return crashed.promise;
+    },
+    noCrash: () => {
+      crash = undefined;
+      return commits;
+    },
+    get gone() {
+      return vanished;
+    },
     /** Events that the hub would get; each must be valid. */
     outbox: () => {
       const rows = project.store.read.outbox.pending(0, 10_000).map(({ syncEvent }) => JSON.parse(syncEvent));
