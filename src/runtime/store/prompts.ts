@@ -3,11 +3,25 @@ import type { Database } from "bun:sqlite";
 import { sha256 } from "../../protocol/canonical.ts";
 import type { Clock } from "../clock.ts";
 import type { Redactor } from "../redact/redactor.ts";
-import { closeDatabase, openDatabase, storeRefusal } from "./database.ts";
+import { streamScrubber } from "../redact/stream.ts";
+import { closeDatabase, immediately, openDatabase, storeRefusal } from "./database.ts";
 import sql from "./prompts-migrations/0001_prompts.sql" with { type: "text" };
 
 export type TranscriptPiece = { attemptId: string; ordinal: number; runId: string; stream: string; text: string; recordedAt: number };
 export type PromptStore = ReturnType<typeof openPromptStore>;
+
+/** Characters of one stored piece, about. */
+const PIECE_CHARS = 65_536;
+
+function* scrubbedPieces(text: string, redactor: Redactor): Generator<string> {
+  const scrubber = streamScrubber(redactor);
+  for (let start = 0; start < text.length; start += PIECE_CHARS) {
+    const piece = scrubber.push(text.slice(start, start + PIECE_CHARS));
+    if (piece !== "") yield piece;
+  }
+  const last = scrubber.end();
+  if (last !== "") yield last;
+}
 
 /** @param path prompts.db of the project, or `:memory:`. @throws RuntimeRefusal as openDatabase does */
 export function openPromptStore(path: string, { redactor, clock }: { redactor: Redactor; clock: Clock }) {
@@ -38,11 +52,13 @@ export function openPromptStore(path: string, { redactor, clock }: { redactor: R
       return hash;
     },
     prompt: (hash: string): string | undefined => get.get({ hash })?.text,
-    /** Adds a piece of what an attempt said or was told. The caller hands over whole lines, or a stream that holds back what may be half a secret. */
-    addTranscript: (piece: { attemptId: string; runId: string; stream: string; text: string }) => {
-      const { text } = redactor.secrets(piece.text);
-      durable(() => add.run({ ...piece, text, at: clock.now() }));
-    },
+    /** Adds what an attempt said or was told, in pieces of bounded length, none of which cuts a secret in two. */
+    addTranscript: ({ text, ...of }: { attemptId: string; runId: string; stream: string; text: string }) =>
+      durable(() =>
+        immediately(db, () => {
+          for (const piece of scrubbedPieces(text, redactor)) add.run({ ...of, text: piece, at: clock.now() });
+        }),
+      ),
     /** Pieces of an attempt in order. @param page.limit 1..10000 */
     transcript: (attemptId: string, page: { after?: number; limit?: number } = {}): TranscriptPiece[] =>
       read.all({ attemptId, after: page.after ?? 0, limit: page.limit ?? 1000 }),

@@ -186,7 +186,7 @@ test("places are taken out of what leaves, and stay in what does not", () => {
   const home = createRedactor(knownSecrets(), { folders: ["/Users/Jo Smith"] });
   const cases: [string, string][] = [
     ["cannot open /home/ana/project/src/a.ts: no such file", "cannot open [path]: no such file"],
-    ["in /Users/Jo Smith/work/x and ~/notes/a.md", "in [path] and [path]"],
+    ["in /Users/Jo Smith/plans/x and ~/notes/a.md", "in [path] and [path]"],
     ["at C:\\Users\\ana\\x.txt or \\\\server\\share\\x", "at [path] or [path]"],
     ["see file:///etc/passwd.", "see [path]."],
     ["--root=/home/ana/x done", "--root=[path] done"],
