@@ -5,6 +5,7 @@ import { askSqlite } from "./ask.ts";
 import { createPrivately, syncFile, syncFolder } from "./files.ts";
 import type { Migration } from "./migrate.ts";
 import { runOffThread } from "./off-thread.ts";
+import { meanwhile } from "./patience.ts";
 import { StoreRefused } from "./refused.ts";
 import { type OnProgress, type VerifyOptions, verifySqlite } from "./verify.ts";
 
@@ -57,17 +58,15 @@ export async function backUp(options: { path: string; target: string; now: numbe
 
 async function copyWatched(path: string, partial: string, onProgress: OnProgress) {
   const total = statSync(path).size;
-  const timer = setInterval(() => onProgress("copy", Math.min(statSync(partial, { throwIfNoEntry: false })?.size ?? 0, total), total), WATCH_MS);
+  const tick = () => onProgress("copy", Math.min(statSync(partial, { throwIfNoEntry: false })?.size ?? 0, total), total);
   try {
-    await runOffThread(path, "vacuum into ?", partial);
+    await meanwhile(WATCH_MS, tick, runOffThread(path, "vacuum into ?", partial));
   } catch (cause) {
     const { code = "", message } = cause as Error & { code?: string };
     if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) throw new StoreRefused("backup_damaged", `${path} cannot be read: ${message}`, SEE_VERIFY, { cause });
     if (/^SQLITE_(FULL|IOERR|CANTOPEN)/.test(code))
       throw new StoreRefused("store_disk", `${partial} cannot be written: ${message}`, "Make room first.", { cause });
     throw cause;
-  } finally {
-    clearInterval(timer);
   }
 }
 

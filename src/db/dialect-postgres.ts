@@ -3,8 +3,9 @@ import type { SQL } from "bun";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { Dialect, Slots } from "./dialect.ts";
 import { postgresTables } from "./schema-kit.ts";
-import { ForeignAwait, type Outcome } from "./tx.ts";
+import { ForeignAwait, type Outcome, StorageUnavailable } from "./tx.ts";
 
+const READ_TRIES_MAX = 3; // each connection of a pool may have been cut
 const ROWS_MAX = 1_000; // of one insert: PostgreSQL takes 65,535 values a statement
 
 /** What the current call did to its connection, and what to do when none of its queries is running. */
@@ -27,24 +28,43 @@ export function settleOnStores<T>(use: Use, work: () => Promise<T>): Promise<Out
   });
 }
 
-/** The port over one client. Prepared queries live on a connection, so a writing client has exactly one. */
-export function postgresDialect(client: SQL, holder: { use: Use }): Dialect {
-  const db: any = drizzle(client, { casing: "snake_case" }); // the builders a store uses are the same in both dialects; the contract suite holds us to it
-  const lazily = (query: any) => {
-    let it: any;
-    return () => (it ??= query.prepare(""));
-  };
-  const guarded = async <T>(query: () => Promise<T>) => {
+/** Runs queries for the dialect; what differs is what their failure means. */
+type Guard = <T>(query: () => Promise<T>) => Promise<T>;
+
+/** Inside a transaction: the first failure is kept, for the call must fail with it whatever the rule does. A COMMIT after it would answer ROLLBACK without an error. */
+export const guardWrites =
+  (holder: { use: Use }): Guard =>
+  async (query) => {
     const use = holder.use;
     use.pending++;
     try {
       return await query();
     } catch (error) {
-      use.fault ??= error; // a COMMIT after it would answer ROLLBACK without an error, so the call must fail whatever the rule does
+      use.fault ??= error;
       throw error;
     } finally {
       if (--use.pending === 0) use.onIdle();
     }
+  };
+
+/** Outside: a read on a connection that was cut is made again on another one. */
+export const guardReads: Guard = async (query) => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await query();
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      if (tries === READ_TRIES_MAX) throw new StorageUnavailable("unreachable", { cause: error });
+    }
+  }
+};
+
+/** The port over one client. Prepared queries live on a connection, so a writing client has exactly one. */
+export function postgresDialect(client: SQL, guarded: Guard): Dialect {
+  const db: any = drizzle(client, { casing: "snake_case" }); // the builders a store uses are the same in both dialects; the contract suite holds us to it
+  const lazily = (query: any) => {
+    let it: any;
+    return () => (it ??= query.prepare(""));
   };
   return {
     db,

@@ -7,10 +7,37 @@ import type { IdPrefix } from "../protocol/ids.ts";
 import type { Dialect, Slots } from "./dialect.ts";
 import { sqliteTables } from "./schema-kit.ts";
 import { everySlot } from "./slots.ts";
-import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, type Stores, Tx } from "./tx.ts";
+import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, StorageUnavailable, type Stores, Tx, type Unavailability } from "./tx.ts";
 
 /** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
 export type Fault = { first: unknown };
+/** For the stores of a transaction. */
+export const keepIn = (fault: Fault) => (error: unknown) => {
+  fault.first ??= error;
+  return error;
+};
+/** For the stores outside: a disk that fails under a read is no fault of whoever asked. */
+export const asUnavailable = (error: unknown) => {
+  const reason = unavailability(error);
+  return reason === undefined ? error : new StorageUnavailable(reason, { cause: error });
+};
+
+/** What an error of SQLite or the file system says about the storage itself; undefined when it is about the call (a constraint, say). */
+export function unavailability(error: unknown): Unavailability | undefined {
+  const code = codeOf(error);
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) return "disk_full";
+  if (code === "SQLITE_READONLY_DBMOVED") return "file_gone";
+  if (/^SQLITE_(IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)|^(EIO|EROFS|ENOENT|EACCES)$/.test(code)) return "io_error";
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return "damaged";
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return "busy";
+  return undefined;
+}
+
+/** The symbolic code of a SQLite or system error, or "". */
+export const codeOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+};
 
 /** A connection that can be opened anew under the stores that use it: their statements are prepared again at their next use. */
 export class Connection {
@@ -34,7 +61,7 @@ export class Connection {
 }
 
 /** The port over a connection. Statements are prepared at first use, so that a hub of two hundred queries opens in milliseconds. */
-export function sqliteDialect(connection: Connection, fault: Fault): Dialect {
+export function sqliteDialect(connection: Connection, onFailure: (error: unknown) => unknown): Dialect {
   const db = drizzle(connection as unknown as Database, { casing: "snake_case" }); // it only calls prepare()
   const lazily = (query: any) => {
     let it: any;
@@ -49,8 +76,7 @@ export function sqliteDialect(connection: Connection, fault: Fault): Dialect {
     try {
       return query();
     } catch (error) {
-      fault.first ??= error;
-      throw error;
+      throw onFailure(error);
     }
   };
   return {
@@ -113,7 +139,7 @@ export function settleRule(stores: Stores, fault: Fault, context: { now: number;
 /** One rule in a durable transaction of its own, outside any lane: for a store that nobody serves (opening, restoring). @throws what the rule throws */
 export function writeOnce<T>(database: Database, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<T>): T {
   const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(new Connection(database), fault));
+  const stores = openStores(sqliteDialect(new Connection(database), keepIn(fault)));
   return database
     .transaction(() => {
       const { outcome } = settleRule(stores, fault, context, rule as Rule<unknown>);

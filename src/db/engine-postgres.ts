@@ -1,8 +1,8 @@
 // PostgreSQL: a write lane per project. Waiting calls of a project share one transaction on one connection, each in its own savepoint, under a lock
 // of the project that all hubs respect. So the calls of a project happen one after another, as on SQLite: a rule that is right there is right here.
-import { SQL } from "bun";
+import { type ReservedSQL, SQL } from "bun";
 import { WRITE_BATCH_POSTGRES_MAX } from "../protocol/limits.ts";
-import { isConnectionLoss, newUse, postgresDialect, settleOnStores, sqlState, type Use } from "./dialect-postgres.ts";
+import { guardReads, guardWrites, isConnectionLoss, newUse, postgresDialect, settleOnStores, sqlState, type Use } from "./dialect-postgres.ts";
 import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX } from "./engine.ts";
 import { follow, Wakeups } from "./follow.ts";
 import { watchHealth } from "./health.ts";
@@ -43,12 +43,16 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   await migratePostgres(url, options.migrations);
   const client = (max: number, more = {}) => new SQL({ url, max, connectionTimeout: 5, connection: { ...session, ...more } });
   // A lock that does not come within twice the time a frozen hub may hold it will not come.
-  const all = Array.from({ length: connections }, () =>
-    writeConnection(client(1, { idle_in_transaction_session_timeout: stuckMs, lock_timeout: 2 * stuckMs })),
+  const all = Array.from(
+    { length: connections },
+    (): Connection => ({
+      pool: client(1, { idle_in_transaction_session_timeout: stuckMs, lock_timeout: 2 * stuckMs }),
+      use: newUse(),
+    }),
   );
   const idle = [...all];
   const reads = client(connections);
-  const read = openStores(postgresDialect(reads, { use: newUse() }));
+  const read = openStores(postgresDialect(reads, guardReads));
   const [notices, listener] = [client(1), client(1)];
   const wakeups = new Wakeups();
   const listeners: ((event: AppendedEvent) => void)[] = [];
@@ -81,17 +85,19 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     const appended: AppendedEvent[] = [];
     const outcomes: Outcome<unknown>[] = [];
     try {
-      await begin(connection, project);
-      for (const { rule } of calls) outcomes.push(await perform(connection, rule, appended));
+      const session = await begin(connection, project);
+      for (const { rule } of calls) outcomes.push(await perform(connection, session, { rule, appended }));
       connection.use = newUse();
-      await flushEvents(appended, connection.stores);
-      await connection.client.unsafe("commit");
-      for (const listener of listeners) appended.forEach(listener);
+      await flushEvents(appended, session.stores);
+      await session.client.unsafe("commit");
+      tell(appended);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
       health.committed();
       for (const changed of new Set(appended.map((event) => event.project))) announce(changed);
     } catch (cause) {
-      await connection.client.unsafe("rollback").catch(() => {}); // a lost connection is opened anew by its next query
+      if (isConnectionLoss(cause)) giveUp(connection);
+      else await connection.session?.client.unsafe("rollback").catch(() => giveUp(connection));
+      tell(appended); // they may be there all the same
       const reason = reasonOf(cause);
       health.failed(reason, cause instanceof Error ? cause.message : String(cause));
       for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable(reason, { cause }) });
@@ -101,20 +107,28 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     next();
   }
 
-  async function perform(connection: Connection, rule: Rule<unknown>, appended: AppendedEvent[]): Promise<Outcome<unknown>> {
+  function tell(events: AppendedEvent[]) {
+    for (const listener of listeners) events.forEach(listener);
+  }
+
+  async function perform(
+    connection: Connection,
+    { client, stores }: Session,
+    { rule, appended }: { rule: Rule<unknown>; appended: AppendedEvent[] },
+  ): Promise<Outcome<unknown>> {
     for (let run = 1; ; run++) {
       const use = (connection.use = newUse());
-      const tx = new Tx(connection.stores, clock(), newId);
+      const tx = new Tx(stores, clock(), newId);
       const outcome = await settleOnStores(use, () => rule(tx));
       tx.close();
       const error = use.fault ?? (outcome.ok ? undefined : outcome.error);
       if (outcome.ok && error === undefined) {
-        await connection.client.unsafe("release call; savepoint call");
+        await client.unsafe("release call; savepoint call");
         appended.push(...tx.appended);
         return outcome;
       }
       if (isConnectionLoss(error) || reasonOf(error) === "disk_full") throw error;
-      await connection.client.unsafe("rollback to call");
+      await client.unsafe("rollback to call");
       if (!LOST_RACE.has(sqlState(error)) || run === RERUNS_MAX) return { ok: false, error }; // else once more: it will see the winner's row
     }
   }
@@ -154,7 +168,8 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     setImmediate(next);
     await done.promise;
     await sending;
-    await Promise.all([reads, notices, listener, ...all.map((connection) => connection.client)].map((each) => each.close({ timeout: 1 })));
+    all.forEach(giveUp);
+    await Promise.all([reads, notices, listener, ...all.map(({ pool }) => pool)].map((each) => each.close({ timeout: 1 })));
   }
 
   const engine = {
@@ -177,23 +192,40 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   }
 }
 
-type Connection = { use: Use; client: SQL; stores: Stores };
+/**
+ * A seat in the pool and what sits in it. Statements go through a reserved connection, never through the pool: the pool would answer a lost connection
+ * with a new one, and the rest of a rule would run there, outside its transaction.
+ */
+type Connection = { pool: SQL; use: Use; session?: Session | undefined };
+type Session = { client: ReservedSQL; stores: Stores };
 
-function writeConnection(client: SQL): Connection {
-  const holder = { use: newUse() };
-  return Object.assign(holder, { client, stores: openStores(postgresDialect(client, holder)) });
+async function sessionOf(connection: Connection): Promise<Session> {
+  if (connection.session) return connection.session;
+  const client = await connection.pool.reserve();
+  return (connection.session = { client, stores: openStores(postgresDialect(client, guardWrites(connection))) });
 }
 
 /** Takes the project's lock. A connection that was cut while it was idle shows only now: nothing has happened on it, so once more. */
-async function begin({ client }: Connection, project: string) {
+async function begin(connection: Connection, project: string): Promise<Session> {
   // READ COMMITTED: the next query sees what the last holder of the lock committed. A stricter level would take its snapshot before the lock.
   const statements = `begin isolation level read committed; select pg_advisory_xact_lock(${lockKey(project)}); savepoint call`;
+  const first = await sessionOf(connection);
   try {
-    await client.unsafe(statements);
+    await first.client.unsafe(statements);
+    return first;
   } catch (error) {
     if (!isConnectionLoss(error)) throw error;
-    await client.unsafe(statements);
+    giveUp(connection);
+    const second = await sessionOf(connection);
+    await second.client.unsafe(statements);
+    return second;
   }
+}
+
+/** The connection is lost; the next batch reserves another. */
+function giveUp(connection: Connection) {
+  connection.session?.client.release();
+  connection.session = undefined;
 }
 
 const lockKey = (project: string) => BigInt.asIntN(64, Bun.hash.xxHash64(project));

@@ -2,13 +2,13 @@
 // A batch runs from BEGIN to COMMIT without leaving its turn, so nothing else can ever see or touch the open transaction.
 
 import { WAL_BYTES_MAX, WRITE_BATCH_MAX, WRITE_BATCH_MS_MAX } from "../protocol/limits.ts";
-import { type Fault, settleRule, sqliteDialect } from "./dialect-sqlite.ts";
+import { asUnavailable, codeOf, type Fault, keepIn, settleRule, sqliteDialect, unavailability } from "./dialect-sqlite.ts";
 import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX, WRITE_WAIT_MS_MAX } from "./engine.ts";
 import { follow, Wakeups } from "./follow.ts";
 import { watchHealth } from "./health.ts";
 import type { Migration } from "./migrate.ts";
-import { codeOf, openStoreFile } from "./store-file.ts";
-import { type AppendedEvent, type Outcome, openStores, type Rule, StorageUnavailable, type Unavailability } from "./tx.ts";
+import { openStoreFile } from "./store-file.ts";
+import { type AppendedEvent, type Outcome, openStores, type Rule, StorageUnavailable } from "./tx.ts";
 
 const BUSY_RETRY_MS = 10;
 const BUSY_NOTED_MS = 250;
@@ -30,8 +30,8 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   const { idleMs = IDLE_MS, walMax = WAL_BYTES_MAX, log = () => {} } = options;
   const file = await openStoreFile(path, { ...options, log });
   const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(file.writer, fault));
-  const read = openStores(sqliteDialect(file.reader, { first: undefined }));
+  const stores = openStores(sqliteDialect(file.writer, keepIn(fault)));
+  const read = openStores(sqliteDialect(file.reader, asUnavailable));
   const wakeups = new Wakeups();
   const listeners: ((event: AppendedEvent) => void)[] = [];
   const queue: (Call & { at: number })[] = []; // `at`: monotonic ms, for calls that wait for a lock
@@ -62,15 +62,20 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
       }
       statements.commit.run(); // the fsync: nobody is answered before it returns
       confirmFiles();
-      for (const listener of listeners) committed.forEach(listener);
+      tell(committed);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
       health.committed();
       for (const project of new Set(committed.map((event) => event.project))) wakeups.wake(project);
     } catch (cause) {
       if (isBusy(cause) && calls.length === 0) return waitForLock(started);
+      tell(committed); // they may be there all the same
       fail(cause, calls);
     }
     if (queue.length > 0) arm();
+  }
+
+  function tell(events: AppendedEvent[]) {
+    for (const listener of listeners) events.forEach(listener);
   }
 
   function perform(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> {
@@ -78,7 +83,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     const { outcome, appended } = settleRule(stores, fault, { now: clock(), newId }, rule);
     // Disk full and I/O errors may have rolled back the whole transaction, not only this call: then everyone in it failed.
     if (!file.writer.database.inTransaction) throw fault.first ?? new Error("the transaction is gone");
-    if (reasonOf(fault.first) !== undefined) throw fault.first;
+    if (unavailability(fault.first) !== undefined) throw fault.first;
     if (!outcome.ok) statements.undo.run();
     statements.release.run();
     if (outcome.ok) committed.push(...appended);
@@ -116,7 +121,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     const { database } = file.writer;
     tryTo(() => database.inTransaction && statements.rollback.run());
     if (calls.length === 0) calls.push(...queue.splice(0, batchMax)); // these never ran
-    const reason = cause instanceof StorageUnavailable ? cause.reason : (reasonOf(cause) ?? "commit_failed");
+    const reason = cause instanceof StorageUnavailable ? cause.reason : (unavailability(cause) ?? "commit_failed");
     if (reason !== "disk_full" && reason !== "degraded") broken = true;
     if (reason !== "degraded") health.failed(reason, cause instanceof Error ? cause.message : String(cause));
     for (const call of calls) call.settle({ ok: false, error: new StorageUnavailable(reason, { cause }) });
@@ -183,16 +188,6 @@ function prepareLane(database: { prepare: (sql: string) => { run: () => unknown 
 }
 
 const isBusy = (error: unknown) => codeOf(error).startsWith("SQLITE_BUSY");
-
-/** What a store error says about the storage itself; undefined when it is about the call (a constraint, say). */
-function reasonOf(error: unknown): Unavailability | undefined {
-  const code = codeOf(error);
-  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) return "disk_full";
-  if (/^SQLITE_(IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)|^(EIO|EROFS|ENOENT|EACCES)$/.test(code))
-    return code === "SQLITE_READONLY_DBMOVED" ? "file_gone" : "io_error";
-  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return "damaged";
-  return undefined;
-}
 
 function tryTo(work: () => unknown) {
   try {

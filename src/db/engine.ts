@@ -20,8 +20,8 @@ export interface Engine {
   /** Committed events after a cursor; `undefined` is a heartbeat. Ends on abort; throws LogTruncated when the cursor does not fit the log. */
   follow(project: string, after: number, signal: AbortSignal): ReturnType<typeof follow>;
   /**
-   * Calls `listener` with each event this process commits, before the write's promise resolves: what memory knows can be dropped in time. Says nothing
-   * of what other hubs on the same database commit.
+   * Calls `listener` with each event this process commits, before the write's promise resolves: what memory knows can be dropped in time. Also with
+   * those of a failed COMMIT, because they may be there all the same. Says nothing of what other hubs on the same database commit.
    */
   onCommitted(listener: (event: AppendedEvent) => void): void;
   /** Whether a write would be durable now. Proves it with a write of its own unless one has just succeeded; answers within about a second. */

@@ -22,3 +22,13 @@ export async function within<T>(ms: number, promise: Promise<T>, late: () => Err
     clearTimeout(timer);
   }
 }
+
+/** Calls `tick` every `everyMs` until the promise is settled. @returns its outcome */
+export async function meanwhile<T>(everyMs: number, tick: () => void, promise: Promise<T>): Promise<T> {
+  const timer = setInterval(tick, everyMs);
+  try {
+    return await promise;
+  } finally {
+    clearInterval(timer);
+  }
+}

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "
 import { dirname } from "node:path";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { backUpBeforeMigration } from "./backup.ts";
-import { Connection, writeOnce } from "./dialect-sqlite.ts";
+import { Connection, codeOf, writeOnce } from "./dialect-sqlite.ts";
 import type { StoreLog } from "./engine.ts";
 import { createPrivately, syncFile, syncFolder } from "./files.ts";
 import { type Hold, type LogNote, readHolder, readLogNote, refuseHeldHere, takeHold } from "./holder.ts";
@@ -100,11 +100,17 @@ async function openHeld(path: string, hold: Hold, options: StoreFileOptions): Pr
     },
     reopen() {
       if (identity(path).data !== opened.data) throw new StorageUnavailable("file_gone");
-      closeQuietly(reader.database);
-      closeQuietly(writer.database);
-      writer.replace(openWriter(path, hold));
-      stamp(path, hold, writer.database, options); // a checkpoint: what the failed disk may have dropped from the log is written again, into the file
-      reader.replace(connect(path, "reader"));
+      const old = [reader.database, writer.database]; // they go on serving reads if this fails
+      const fresh = openWriter(path, hold);
+      try {
+        stamp(path, hold, fresh, options); // a checkpoint: what the failed disk may have dropped from the log is written again, into the file
+        reader.replace(connect(path, "reader"));
+      } catch (error) {
+        closeQuietly(fresh);
+        throw error;
+      }
+      writer.replace(fresh);
+      old.forEach(closeQuietly);
       opened = identity(path);
       log("store_reopened", { path });
     },
@@ -211,12 +217,6 @@ async function whileBusy<T>(work: () => T): Promise<T> {
   if (!done) throw last;
   return done.value;
 }
-
-/** The symbolic code of a SQLite or system error, or "". */
-export const codeOf = (error: unknown): string => {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? code : "";
-};
 
 function refusalOf(path: string, cause: unknown): unknown {
   const code = codeOf(cause);

@@ -30,7 +30,7 @@ async function lane(options: Partial<OpenOptions> = {}) {
 
 describe("R41: a rule awaits nothing but its transaction", () => {
   const waits: Record<string, (engine: Engine) => Promise<unknown>> = {
-    "a timer": () => Bun.sleep(1),
+    "a timer": () => new Promise((wake) => setTimeout(wake, 1)),
     "a file": () => Bun.file(import.meta.path).text(),
     "another write": (engine) => engine.write("p", async () => {}),
     "an event": turn,

@@ -58,7 +58,7 @@ describe("R1: kill -9 at random under 16 clients", () => {
     const { told, readyMs } = await killAtRandom(path, kills);
     expect(told.sends.size).toBeGreaterThan(kills * 10);
     expect(told.fences.size).toBeGreaterThan(kills);
-    expect(check(path, told)).toEqual(NOTHING_WRONG);
+    expect(await check(path, told)).toEqual(NOTHING_WRONG);
     expect(readyMs[Math.ceil(readyMs.length * 0.99) - 1]!).toBeLessThan(1_000);
   }, 240_000);
 
@@ -66,7 +66,7 @@ describe("R1: kill -9 at random under 16 clients", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/kxm.db`;
     const { told } = await killAtRandom(path, 5, "early-ack");
-    expect(check(path, told).lost).toBeGreaterThan(0);
+    expect((await check(path, told)).lost).toBeGreaterThan(0);
   }, 60_000);
 });
 
@@ -111,7 +111,7 @@ describe("R2: killed at every write, sync, truncation and rename of a script", (
           `inject=${point.call}:signal=KILL:when=${point.when}`,
         ]);
         if (told.calls < COUNT) found.killed++;
-        const after = existsSync(path) ? check(path, told) : { ...NOTHING_WRONG, lost: told.sends.size };
+        const after = existsSync(path) ? await check(path, told) : { ...NOTHING_WRONG, lost: told.sends.size };
         const again = Bun.spawn([process.execPath, STORE_PROCESS, JSON.stringify(setup(path))], { stdout: "ignore", stderr: "pipe" });
         const said = (await again.exited) === 0 ? "" : await new Response(again.stderr).text();
         const same = said === "" && stateHash(path) === wanted;

@@ -1,5 +1,6 @@
 // One checker for every crash test: what was acknowledged is there, nothing is there twice or half.
 import { Database } from "bun:sqlite";
+import { type Ask, askPostgres } from "../../src/db/ask.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 
 /** What a client was told: call key → the number or fence of the answer. */
@@ -18,27 +19,36 @@ export type Findings = {
 export const NOTHING_WRONG: Findings = { lost: 0, renumbered: 0, doubled: 0, gaps: 0, halfApplied: 0, fencesReused: 0, integrity: "ok" };
 
 /** Compares a history with the data file of a store that no process has open. */
-export function check(path: string, { sends, fences }: Acknowledged): Findings {
+export async function check(path: string, told: Acknowledged): Promise<Findings> {
   using database = new Database(path, { readwrite: true, create: false });
-  const all = <T>(sql: string) => database.query(sql).all() as T[];
-  const one = <T>(sql: string) => Object.values(database.query(sql).get() as object)[0] as T;
-  const stored = new Map(
-    all<{ key: string; seq: number }>("select idempotency_key as key, recipient_seq as seq from messages").map(({ key, seq }) => [key, seq]),
-  );
+  const { integrity_check } = database.query("pragma integrity_check").get() as { integrity_check: string };
+  return { ...(await compare(async (sql) => database.query(sql).all() as never, told)), integrity: integrity_check };
+}
+
+/** The same for a database of hubs. */
+export async function checkDatabase(url: string, told: Acknowledged): Promise<Findings> {
+  await using asking = askPostgres(url);
+  return { ...(await compare(asking.ask, told)), integrity: "ok" };
+}
+
+async function compare(ask: Ask, { sends, fences }: Acknowledged): Promise<Omit<Findings, "integrity">> {
+  const number = async (sql: string) => Number(Object.values((await ask(sql))[0]!)[0] ?? 0);
+  const rows = await ask("select idempotency_key as key, recipient_seq as seq from messages");
+  const stored = new Map(rows.map(({ key, seq }) => [String(key), Number(seq)]));
   const told = [...sends];
-  const fence = one<number | null>("select max(fence) from leases") ?? 0;
+  const fence = await number("select coalesce(max(fence), 0) as n from leases");
   return {
     lost: told.filter(([key]) => !stored.has(key)).length + [...fences.values()].filter((value) => value > fence).length,
     renumbered: told.filter(([key, seq]) => stored.has(key) && stored.get(key) !== seq).length,
-    doubled: one("select count(*) - count(distinct idempotency_key) from messages"),
-    gaps: one("select count(*) from (select count(*) as n, max(recipient_seq) as m from messages group by recipient_id) where n <> m"),
-    halfApplied:
-      one(`select abs((select count(*) from messages) + (select coalesce(sum(fence), 0) from leases) + (select count(*) from sync_events) / 5
-        - (select coalesce(sum(last_seq), 0) from event_counters))
-      + abs((select coalesce(sum(cursor), 0) from sync_runs) - (select count(*) from sync_events))
-      + (select count(*) from (select count(*) as n, max(seq) - min(seq) + 1 as span from events group by project) where n <> span)`),
+    doubled: rows.length - stored.size,
+    gaps: await number(
+      "select count(*) as n from (select count(*) as n, max(recipient_seq) as m from messages group by recipient_id) as each_recipient where n <> m",
+    ),
+    halfApplied: await number(`select abs((select count(*) from messages) + (select cast(coalesce(sum(fence), 0) as bigint) from leases)
+        + (select count(*) from sync_events) / 5 - (select cast(coalesce(sum(last_seq), 0) as bigint) from event_counters))
+      + abs((select cast(coalesce(sum(cursor), 0) as bigint) from sync_runs) - (select count(*) from sync_events))
+      + (select count(*) from (select count(*) as n, max(seq) - min(seq) + 1 as span from events group by project) as each_log where n <> span) as n`),
     fencesReused: fences.size - new Set(fences.values()).size,
-    integrity: one("pragma integrity_check"),
   };
 }
 

@@ -9,6 +9,8 @@ export const FULL = process.env["KXM_FAULTS"] === "full";
 export type StoreProcess = {
   pid: number;
   exited: Promise<number>;
+  /** It is inside the transaction of a `hold`. */
+  holding: Promise<void>;
   /** Answers the call, or undefined if the process died first. */
   call(line: Omit<CallLine, "n">): Promise<AnswerLine | undefined>;
   kill(signal?: NodeJS.Signals | number): void;
@@ -21,9 +23,11 @@ export async function startStore(setup: Setup): Promise<StoreProcess> {
   const child = Bun.spawn([process.execPath, STORE_PROCESS, JSON.stringify(setup)], { stdin: "pipe", stdout: "pipe", stderr: "pipe" });
   const waiting = new Map<number, (answer: AnswerLine | undefined) => void>();
   const ready = Promise.withResolvers<void>();
+  const holding = Promise.withResolvers<void>();
   let sent = 0;
   void readLines(child, (line) => {
     if ("ready" in line) return ready.resolve();
+    if ("holding" in line) return holding.resolve();
     waiting.get(line.n)?.(line);
     waiting.delete(line.n);
   }).then(async () => {
@@ -35,6 +39,7 @@ export async function startStore(setup: Setup): Promise<StoreProcess> {
   return {
     pid: child.pid,
     exited: child.exited,
+    holding: holding.promise,
     call(line) {
       const n = ++sent;
       const { promise, resolve } = Promise.withResolvers<AnswerLine | undefined>();

@@ -19,7 +19,7 @@ export type Setup = {
   address?: string;
 };
 /** `key` makes a call idempotent: sent again, it answers as before. */
-export type CallLine = { n: number; op: "send" | "lease" | "push" | "prune"; key: string; project?: string };
+export type CallLine = { n: number; op: "send" | "lease" | "push" | "prune" | "hold"; key: string; project?: string };
 type Result = { seq?: number; fence?: number; error?: string };
 export type AnswerLine = { n: number } & Result;
 
@@ -104,6 +104,14 @@ const OPS: Record<CallLine["op"], (tx: Tx, project: string, key: string) => Prom
     await tx.sync.insertEvents(sequences.map((sequence) => syncEventRow(project, "run", sequence, key)));
     await (run ? tx.sync.updateRun({ ...run, cursor }) : tx.sync.insertRun(syncRunRow(project, "run", { cursor })));
     return appended(tx, project, {});
+  },
+  /** Keeps its transaction open for as long as it is let. */
+  async hold(tx, project) {
+    for (let n = 0; n < 1_000_000; n++) {
+      await tx.leases.find(project);
+      if (n === 0) say({ holding: true });
+    }
+    return {};
   },
   /** Retention: the log loses its oldest events. */
   async prune(tx, project) {
