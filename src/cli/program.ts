@@ -11,6 +11,7 @@ import { addOpen } from "./open.ts";
 import { CommandFailed, type World } from "./output.ts";
 import { addPeer } from "./peer.ts";
 import { addProject } from "./project.ts";
+import { addRedact } from "./redact.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addStore } from "./store.ts";
@@ -32,6 +33,7 @@ const GROUPS: readonly AddGroup[] = [
   addIntake,
   addProject,
   addHarness,
+  addRedact,
   addStore,
 ];
 

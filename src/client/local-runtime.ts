@@ -8,6 +8,7 @@ import { statePaths } from "./state-paths.ts";
 
 const PROOF_TIMEOUT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 10_000;
+const SCAN_TIMEOUT_MS = 1_800_000;
 /** Longest wait of an events request. */
 const WAIT_MS_MAX = 25_000;
 
@@ -101,6 +102,9 @@ export function localRuntime(endpoint: Endpoint) {
     syncRetry: (of: { projectKey?: string; code?: string } = {}) => call("POST", "/v1/sync/retry", { body: of }),
     /** Binds this machine to a hub, or unbinds it with no url. */
     bind: (hub: { url?: string; project?: string; token?: string }) => call("POST", "/v1/hub", { body: hub }),
+    /** Looks at everything that is kept with today's rules for secrets; takes as long as there is much. */
+    redactScan: (): Promise<{ files: number; texts: number; findings: { file: string; place: string; kind: string; count: number }[] }> =>
+      call("POST", "/v1/redact/scan", { timeoutMs: SCAN_TIMEOUT_MS }),
     /** Asks it to end cleanly. */
     shutdown: () => call("POST", "/v1/shutdown"),
   };

@@ -26,7 +26,7 @@ export function serveLocalApi({ routes, token, log, proof }: LocalApiOptions): {
   const compiled = routes.map((route) => ({ ...route, parts: route.path.split("/") }));
   const expected = Buffer.from(sha256(`Bearer ${token}`));
 
-  async function answer(request: Request, server: { port?: number }): Promise<Response> {
+  async function answer(request: Request, server: Bun.Server<undefined>): Promise<Response> {
     const url = new URL(request.url);
     assertLocal(request, server.port!);
     if (url.pathname === "/healthz" && request.method === "GET") {
@@ -38,6 +38,7 @@ export function serveLocalApi({ routes, token, log, proof }: LocalApiOptions): {
     if (!timingSafeEqual(shown, expected)) throw new RuntimeRefusal("runtime_unauthorized", "the Runtime's token is missing or wrong");
     const found = match(compiled, request.method, url.pathname);
     if (!found) throw new RuntimeRefusal("runtime_route_not_found", `there is no ${request.method} ${url.pathname}`);
+    server.timeout(request, 0); // a caller with the token may wait as long as its route takes
     const signal = AbortSignal.any([request.signal, ending.signal]);
     const body = request.method === "POST" ? await readBody(request) : {};
     const value = await found.route.answer({ params: found.params, query: url.searchParams, body, signal });

@@ -4,6 +4,7 @@ import { isCommandKind } from "./command-effects.ts";
 import type { Engine, Project, ProjectCommand } from "./contract.ts";
 import type { LocalRequest, LocalRoute } from "./local-route.ts";
 import type { OpenProject, Projects } from "./projects.ts";
+import type { ScanReport } from "./redact/scan.ts";
 import type { Registry } from "./registry.ts";
 import type { CommandOutcome } from "./store/commands.ts";
 import type { BindingSource } from "./sync/binding.ts";
@@ -13,6 +14,8 @@ const EVENTS_MAX = 1_000;
 const WAIT_MS_MAX = 25_000;
 
 export type RouteParts = {
+  /** Looks at everything that is kept with today's rules. */
+  scan(signal: AbortSignal): Promise<ScanReport>;
   registry: Registry;
   projects: Projects;
   sync: Sync;
@@ -28,7 +31,7 @@ export function supervisorRoutes(parts: RouteParts): LocalRoute[] {
   return [...statusRoutes(parts), ...projectRoutes(parts), ...syncRoutes(parts)];
 }
 
-function statusRoutes({ registry, sync, engine, version, generation, stop }: RouteParts): LocalRoute[] {
+function statusRoutes({ registry, sync, engine, version, generation, stop, scan }: RouteParts): LocalRoute[] {
   return [
     {
       method: "GET",
@@ -38,6 +41,7 @@ function statusRoutes({ registry, sync, engine, version, generation, stop }: Rou
         return { runtimeId: registry.runtimeId, version, pid, port, generation, startedAt, ...engine.report(), sync: sync.report() };
       },
     },
+    { method: "POST", path: "/v1/redact/scan", answer: ({ signal }) => scan(signal) },
     {
       method: "POST",
       path: "/v1/shutdown",

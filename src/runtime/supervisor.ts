@@ -18,6 +18,7 @@ import { startOf } from "./process-identity.ts";
 import { openProjects, type Projects } from "./projects.ts";
 import { type KnownSecrets, knownSecrets } from "./redact/known-secrets.ts";
 import { createRedactor, type Redactor } from "./redact/redactor.ts";
+import { scanFiles } from "./redact/scan.ts";
 import { HEARTBEAT_MS, openRegistry, type Registry, SUPERVISOR_STALE_MS } from "./registry.ts";
 import { type BindingSource, bindingSource } from "./sync/binding.ts";
 import { createSync, type Sync, syncInterval } from "./sync/loop.ts";
@@ -140,6 +141,12 @@ async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
     stop: asked,
     generation,
     apply: applier(engine),
+    scan: (signal) =>
+      scanFiles(
+        [...projects.entries().flatMap(({ row }) => filesOf(paths, row.projectKey)), paths.registry, paths.log, `${paths.log}.1`],
+        held.redactor,
+        signal,
+      ),
   });
   const api = serveLocalApi({ routes: [...routes, ...engine.routes], token, log, proof: (nonce) => proofOf(token, nonce) });
   registry.listening(generation, api.port);
@@ -152,6 +159,11 @@ async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
   sync.start();
   return { runtimeId: registry.runtimeId, generation, port: api.port, token, paths, projects, sync, ended: ending.promise, stop: asked };
 }
+
+const filesOf = (paths: StatePaths, key: string): string[] => {
+  const { events, prompts } = paths.project(key);
+  return [events, prompts];
+};
 
 function beat(registry: Registry, generation: number, lost: (error: RuntimeRefusal) => void, log: Log) {
   try {
