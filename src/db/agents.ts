@@ -1,12 +1,12 @@
 // Agents: one row per name and project, found by id (every request) or by folded name (targets).
-import { and, asc, eq, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm";
 import { chunksOf, idSlots, inChunk, timeOfChunk, timeSlots } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
 import type { AgentRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
 export function agentStore(dialect: Dialect) {
-  return { ...oneAgent(dialect), ...manyAgents(dialect) };
+  return { ...oneAgent(dialect), ...manyAgents(dialect), ...agentPages(dialect) };
 }
 
 function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
@@ -36,6 +36,7 @@ function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
         online: slot("online"),
         connectedAt: slot("connectedAt"),
         lastSeenAt: slot("lastSeenAt"),
+        retiredAt: null,
       })
       .where(eq(agents.id, slot("id"))),
   );
@@ -45,7 +46,15 @@ function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
       .set({ lastSeenAt: slot("at"), online: slot("online") })
       .where(eq(agents.id, slot("id"))),
   );
+  const endKey = run(
+    db
+      .update(agents)
+      .set({ keyHash: slot("keyHash"), online: 0, retiredAt: slot("retiredAt") })
+      .where(eq(agents.id, slot("id"))),
+  );
   return {
+    /** Offline, and no key fits any more. */
+    endKey: (id: string, keyHash: string, retiredAt: number | null) => endKey({ id, keyHash, retiredAt }),
     find: (id: string) => find({ id }),
     lock: (id: string) => lock({ id }),
     findByName: (project: string, name: string) => findByName({ project, nameFolded: name.toLowerCase() }),
@@ -101,5 +110,47 @@ function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
         await seen({ ...idSlots(chunk.map(({ id }) => id)), ...timeSlots(chunk.map(({ at }) => at)) });
       }
     },
+  };
+}
+
+/** Where a page of agents begins: its names start with `prefix` ("" for all), and lie after or before a folded name. */
+export type AgentPage = { online: boolean; prefix: string; after?: string | undefined; before?: string | undefined; limit: number };
+/** The last code point there is: a prefix followed by it sorts after every name that starts with the prefix. */
+const LAST = "\u{10ffff}";
+
+/** Keyset pages by folded name. */
+function agentPages({ db, tables: { agents }, one, all }: Dialect) {
+  const { project, nameFolded: name } = agents;
+  const ofProject = eq(project, slot("project"));
+  const online = sql`${agents.online} = 1`;
+  const end = lt(name, slot("end"));
+  const pageOf = (beyond: SQL | undefined, order: SQL) => {
+    const page = (only?: SQL) =>
+      all(
+        db
+          .select()
+          .from(agents)
+          .where(and(ofProject, beyond, only))
+          .orderBy(order)
+          .limit(slot("limit")),
+      );
+    return { all: page(), online: page(online) };
+  };
+  const first = pageOf(and(gte(name, slot("prefix")), end), asc(name));
+  const next = pageOf(and(gt(name, slot("after")), end), asc(name));
+  const previous = pageOf(and(gte(name, slot("prefix")), lt(name, slot("before"))), desc(name));
+  const counted = db.select({ one: sql`1` }).from(agents).where(ofProject).limit(slot("limit")).as("counted");
+  const count = one(db.select({ count: sql<number>`count(*)` }).from(counted));
+  return {
+    /** A page by name: after a name in order, or before one in reverse order. */
+    page: (project: string, { online, prefix, after, before, limit }: AgentPage): Promise<AgentRow[]> => {
+      const which = online ? "online" : "all";
+      if (before !== undefined) return previous[which]({ project, prefix, before, limit });
+      return after === undefined
+        ? first[which]({ project, prefix, end: prefix + LAST, limit })
+        : next[which]({ project, after, end: prefix + LAST, limit });
+    },
+    /** Agents ever registered in a project; the count stops at `limit`. */
+    count: async (project: string, limit: number) => Number((await count({ project, limit }))!.count),
   };
 }

@@ -1,6 +1,6 @@
 // The event log. seq is per project and gapless: its counter row stays locked from taking the number to COMMIT, so that a lower
 // number never becomes visible after a higher one. Retention takes the oldest rows and leaves the newest, so a gap always shows.
-import { and, asc, eq, gt, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 
@@ -43,6 +43,7 @@ export function eventStore(dialect: Dialect) {
   return {
     ...eventsOfAgents(dialect),
     ...auditEntries(dialect),
+    ...newestEvents(dialect),
     takeSeqs: async (project: string, count: number) => (await takeSeqs({ project, count }))!.last,
     insertAll: insertAll(events),
     after: (project: string, seq: number, limit: number) => after({ project, seq, limit }),
@@ -103,5 +104,29 @@ function auditEntries({ db, tables: { audit }, all, insertAll }: Dialect) {
     insertAudit: insertAll(audit),
     /** Removes audit entries of all projects that are older than `before`, at most `limit`. @returns how many */
     pruneAudit: async (before: number, limit: number): Promise<number> => (await pruneAudit({ before, limit })).length,
+  };
+}
+
+/** What people look at: the newest events first, of a project, about one thing, or by one agent. */
+function newestEvents({ db, tables: { events }, all }: Dialect) {
+  const newest = (of?: SQL) =>
+    all(
+      db
+        .select()
+        .from(events)
+        .where(and(eq(events.project, slot("project")), of, lt(events.seq, slot("before"))))
+        .orderBy(desc(events.seq))
+        .limit(slot("limit")),
+    );
+  const ofProject = newest();
+  const ofSubject = newest(eq(events.subjectId, slot("id")));
+  const { topic } = events; // the words of the partial index
+  const ofActor = newest(and(eq(events.actor, slot("id")), sql`${topic} <> 'agents' and ${topic} <> 'messages' and ${topic} <> 'sync'`));
+  return {
+    newest: (project: string, before: number, limit: number) => ofProject({ project, before, limit }),
+    /** Events about one thing. */
+    about: (project: string, id: string, before: number, limit: number) => ofSubject({ project, id, before, limit }),
+    /** What an agent did, without its messages, its comings and goings, and what Runtimes send. */
+    deedsOf: (project: string, id: string, before: number, limit: number) => ofActor({ project, id, before, limit }),
   };
 }

@@ -2,11 +2,12 @@
 import { and, asc, desc, eq, gt, isNull, lt, lte, sql } from "drizzle-orm";
 import { chunksOf, idSlots, inChunk, timeOfChunk, timeSlots } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
+import { messageHeads } from "./message-heads.ts";
 import type { MessageRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
 export function messageStore(dialect: Dialect) {
-  return { ...oneMessage(dialect), ...manyMessages(dialect), ...messagePages(dialect) };
+  return { ...oneMessage(dialect), ...manyMessages(dialect), ...messagePages(dialect), ...messageHeads(dialect) };
 }
 
 // Literals: a bound value would hide the partial indexes from SQLite's planner.
@@ -59,7 +60,14 @@ function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }
       })
       .where(eq(messages.id, slot("id"))),
   );
+  const dismiss = run(
+    db
+      .update(messages)
+      .set({ dismissedAt: slot("at") })
+      .where(eq(messages.id, slot("id"))),
+  );
   return {
+    dismiss: (id: string, at: number) => dismiss({ id, at }),
     find: (id: string) => find({ id }),
     lock: (id: string) => lock({ id }),
     findByKey: (senderId: string, key: string) => findByKey({ senderId, key }),

@@ -61,9 +61,11 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       registeredAt: integer().notNull(),
       connectedAt: integer().notNull(),
       lastSeenAt: integer().notNull(),
+      retiredAt: integer(), // by a person; registering again under the name takes it back
     },
     (t) => [
       uniqueIndex("agents_name").on(t.project, t.nameFolded),
+      index("agents_project_online").on(t.project, t.nameFolded).where(sql`online = 1`),
       index("agents_online").on(t.lastSeenAt).where(sql`online = 1`),
       check("agents_online_flag", sql`online in (0, 1)`),
     ],
@@ -103,6 +105,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       replyContent: text(),
       replyHash: text(),
       error: text(),
+      dismissedAt: integer(), // expired, and a person sent it again or put it aside: no dead letter any more
     },
     (t) => [
       uniqueIndex("messages_recipient_seq").on(t.recipientId, t.recipientSeq),
@@ -112,6 +115,9 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("messages_project_open").on(t.project, t.id).where(OPEN),
       index("messages_project").on(t.project, t.id),
       index("messages_sent").on(t.senderId, t.id),
+      index("messages_turns").on(t.project, t.recipientId).where(sql`status = 'delivered' and turn_started_at is not null`),
+      index("messages_unanswered").on(t.project, t.status, t.id).where(sql`status in ('cancelled', 'expired')`),
+      index("messages_dead").on(t.project, t.id).where(sql`status = 'expired' and dismissed_at is null`),
       index("messages_correlation").on(t.project, t.correlationId, t.id).where(sql`correlation_id is not null`),
       index("messages_ended").on(t.endedAt).where(sql`ended_at is not null`),
       check("messages_status", sql`status in ('queued', 'delivered', 'replied', 'cancelled', 'expired')`),
@@ -144,6 +150,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("leases_project").on(t.project, t.name),
       index("leases_held").on(t.expiresAt).where(sql`freed_at is null`),
       index("leases_project_held").on(t.project, t.name).where(sql`freed_at is null`),
+      index("leases_holder").on(t.holderId, t.name).where(sql`freed_at is null`),
       index("leases_lapsed").on(t.freedAt).where(sql`holder_id is not null and freed_at is not null`),
       check("leases_fence", sql`fence >= 1`),
       check("leases_free", sql`holder_id is not null or freed_at is not null`),
@@ -195,6 +202,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("sync_runs_runtime").on(t.project, t.homeRuntimeId, t.lastReceivedAt, t.runId),
       index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt, t.runId),
       index("sync_runs_received").on(t.lastReceivedAt),
+      index("sync_runs_ended").on(t.project, t.endedAt, t.status).where(sql`ended_at is not null`),
       check("sync_runs_held", sql`held >= 0`),
     ],
   ),
@@ -367,8 +375,27 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       actor: text().notNull(), // an agent id, a token or session id, a Runtime id, or `hub`
       data: json<Record<string, unknown>>().notNull(),
     },
-    (t) => [primaryKey({ columns: [t.project, t.seq] }), index("events_subject").on(t.project, t.subjectId, t.seq)],
+    (t) => [
+      primaryKey({ columns: [t.project, t.seq] }),
+      index("events_subject").on(t.project, t.subjectId, t.seq),
+      // What an agent did, for its page. Messages tell that themselves, and what Runtimes send is too much to index.
+      index("events_deeds").on(t.project, t.actor, t.seq).where(sql`topic <> 'agents' and topic <> 'messages' and topic <> 'sync'`),
+    ],
   ),
+
+  // How much happened, by hour: counted from the log in the background, so that a chart of a day costs the same on a busy hub.
+  activityHours: table(
+    "activity_hours",
+    {
+      project: text().notNull(),
+      topic: text().$type<Topic>().notNull(),
+      type: text().notNull(),
+      hour: integer().notNull(), // hours since 1970
+      count: integer().notNull(),
+    },
+    (t) => [primaryKey({ columns: [t.project, t.topic, t.type, t.hour] }), index("activity_hours_hour").on(t.hour)],
+  ),
+  activityCursors: table("activity_cursors", { project: text().primaryKey(), seq: integer().notNull() }), // counted up to this event
 
   // What operators and admins did, kept longer than the event log.
   audit: table(

@@ -1,6 +1,6 @@
 // Synced runs and their events. A run's row carries its cursor and what its gapless events come to, so ingest costs the same for the first event and
 // for the millionth.
-import { and, asc, between, desc, eq, gt, inArray, lt, lte, or, sql } from "drizzle-orm";
+import { and, asc, between, desc, eq, gt, gte, inArray, lt, lte, or, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { SyncEventRow, SyncRunRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -79,6 +79,14 @@ function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
     return one(db.select({ count: sql<number>`count(*)` }).from(rows));
   };
   const [countOfProject, countOfStatus, countOfRuntime] = [counted(ofProject), counted(ofStatus), counted(ofRuntime)];
+  const hour = sql<number>`${syncRuns.endedAt} / 3600000`;
+  const endedByHour = all(
+    db
+      .select({ hour: hour.as("hour"), status: syncRuns.status, count: sql<number>`count(*)`.as("count") })
+      .from(syncRuns)
+      .where(and(ofProject, gte(syncRuns.endedAt, slot("since"))))
+      .groupBy(hour, syncRuns.status),
+  );
   const nextRuntime = one(
     db
       .select({ id: syncRuns.homeRuntimeId })
@@ -96,6 +104,9 @@ function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
     countRuns: (project: string, limit: number) => number(countOfProject({ project, limit })),
     countRunsOfStatus: (project: string, status: string, limit: number) => number(countOfStatus({ project, status, limit })),
     countRunsOfRuntime: (project: string, runtimeId: string, limit: number) => number(countOfRuntime({ project, runtimeId, limit })),
+    /** Runs that ended since a time, by hour (since 1970) and by what they came to. Reads one entry of an index per run. */
+    endedByHour: async (project: string, since: number) =>
+      (await endedByHour({ project, since })).map((row) => ({ ...row, hour: Number(row.hour), count: Number(row.count) })),
     /** The Runtimes that have runs in a project, one by one in the order of their ids. */
     nextRuntimeWithRuns: async (project: string, after: string) => (await nextRuntime({ project, after }))?.id,
   };

@@ -1,6 +1,7 @@
 // What a rule holds: the stores, the hub's time, new ids. One Tx per call; it is dead once the call has ended.
 import { HubError } from "../protocol/errors.ts";
 import type { IdPrefix } from "../protocol/ids.ts";
+import { activityStore } from "./activity.ts";
 import { agentStore } from "./agents.ts";
 import { alertStore } from "./alerts.ts";
 import { approvalStore } from "./approvals.ts";
@@ -47,6 +48,7 @@ const STORES = {
   approvals: approvalStore,
   alerts: alertStore,
   events: eventStore,
+  activity: activityStore,
   tokens: tokenStore,
   meta: metaStore,
   sessions: sessionStore,

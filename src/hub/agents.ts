@@ -52,7 +52,7 @@ export async function register(tx: Tx, watch: Watch, request: RegisterBody, keyH
   if (earlier && presenceOf(watch, earlier, tx.now) === "online") {
     throw new HubError("duplicate_agent_name", `an agent named ${earlier.name} is online in ${project}`);
   }
-  const now = { connectedAt: tx.now, lastSeenAt: tx.now, online: 1 };
+  const now = { connectedAt: tx.now, lastSeenAt: tx.now, online: 1, retiredAt: null };
   const said = { project, name, nameFolded: name.toLowerCase(), purpose, model, host, keyHash };
   const agent = { ...(earlier ?? { id: tx.newId("agt"), registeredAt: tx.now }), ...said, ...now };
   await (earlier ? tx.agents.resume(agent) : tx.agents.insert(agent));

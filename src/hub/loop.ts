@@ -1,6 +1,7 @@
 // What happens by itself: the only timers of the hub. Each job runs to its end before the next begins, in bounded steps, and doing one twice
 // (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
-import { PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
+import { ACTIVITY_INTERVAL_MS, PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
+import { countActivity } from "./activity.ts";
 import * as commands from "./commands.ts";
 import type { Hub } from "./hub.ts";
 import * as leases from "./leases.ts";
@@ -37,6 +38,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
     { name: "sessions", everyMs: SESSIONS_FLUSH_MS, run: writeSessions, last: true },
+    { name: "activity", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
     { name: "memory", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
     { name: "retention", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
   ];

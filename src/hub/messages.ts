@@ -49,15 +49,12 @@ export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: 
   }
   const recipient = await findTarget(tx, sender, request);
   const { delivery, hops, maxHops, correlationId = null, replyTo = null } = request;
-  const message: MessageRow = {
-    id: tx.newId("msg"),
+  const message = await store(tx, sender, {
     project: sender.project,
     senderId: sender.id,
     senderName: sender.name,
     recipientId: recipient.id,
     recipientName: recipient.name,
-    recipientSeq: await tx.messages.takeSeq(recipient.id),
-    status: "queued",
     delivery,
     hops,
     maxHops,
@@ -69,13 +66,19 @@ export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: 
     replyTo,
     workflowRunId: more.workflowRunId ?? null,
     workflowContext: more.workflowContext ?? null,
-    createdAt: tx.now,
     expiresAt: tx.now + ttlMs,
-    ...NOTHING_HAPPENED,
-  };
-  await tx.messages.insert(message);
-  record(tx, "queued", sender, message);
+  });
   return { message, idempotent: false };
+}
+
+type Settled = "id" | "recipientSeq" | "status" | "createdAt" | keyof typeof NOTHING_HAPPENED;
+/** Stores a new request under the next number of its recipient. @param by who acts: the sender, or a person for it */
+export async function store(tx: Tx, by: Pick<Party, "id" | "audit">, request: Omit<MessageRow, Settled>): Promise<MessageRow> {
+  const recipientSeq = await tx.messages.takeSeq(request.recipientId);
+  const message: MessageRow = { ...request, id: tx.newId("msg"), recipientSeq, status: "queued", createdAt: tx.now, ...NOTHING_HAPPENED };
+  await tx.messages.insert(message);
+  record(tx, "queued", by, message);
+  return message;
 }
 
 const NOTHING_HAPPENED = {
@@ -88,6 +91,7 @@ const NOTHING_HAPPENED = {
   replyContent: null,
   replyHash: null,
   error: null,
+  dismissedAt: null,
 } satisfies Partial<MessageRow>;
 
 /** What "the same request" means beside the target, which may be spelled as id or name. allowOffline does not count. */
@@ -104,6 +108,7 @@ async function findTarget(tx: Tx, sender: Party, { target, allowOffline }: SendR
   const recipient = byId?.project === sender.project ? byId : await tx.agents.findByName(sender.project, target);
   if (recipient?.id === sender.id) throw new HubError("self_target", "an agent cannot write to itself");
   if (!recipient) throw new HubError("target_not_found", "no agent of this name or id is known in the project");
+  if (recipient.retiredAt !== null) throw new HubError("target_not_found", `${recipient.name} is retired`);
   if (recipient.online === 0 && !allowOffline) throw new HubError("target_not_found", `${recipient.name} is offline`);
   return recipient;
 }

@@ -87,6 +87,8 @@ export const RUNTIME_RETENTION_MS = 90 * 86_400_000;
 export const RETENTION_INTERVAL_MS = 60_000;
 /** Steps of one kind of row in one round of retention: the next round goes on. */
 export const RETENTION_STEPS_MAX = 40;
+/** How often events are counted for the charts. */
+export const ACTIVITY_INTERVAL_MS = 5_000;
 /** How often the hub looks for what is due. */
 export const SWEEP_INTERVAL_MS = 1_000;
 /** Write-ahead log size that raises an alert. */

@@ -45,6 +45,7 @@ export const agentRow = (id: string, project: string, name: string): AgentRow =>
   registeredAt: 1,
   connectedAt: 1,
   lastSeenAt: 1,
+  retiredAt: null,
 });
 
 /** A queued message with honest hashes. */
@@ -81,6 +82,7 @@ export const messageRow = (id: string, recipientSeq: number, over: Partial<Messa
     replyContent: null,
     replyHash: null,
     error: null,
+    dismissedAt: null,
     ...over,
   };
 };

@@ -13,9 +13,11 @@ create table agents (
   registered_at integer not null,
   connected_at integer not null,
   last_seen_at integer not null,
+  retired_at integer,
   constraint agents_online_flag check (online in (0, 1))
 ) strict;
 create unique index agents_name on agents (project, name_folded);
+create index agents_project_online on agents (project, name_folded) where online = 1;
 create index agents_online on agents (last_seen_at) where online = 1;
 
 create table messages (
@@ -49,6 +51,7 @@ create table messages (
   reply_content text,
   reply_hash text,
   error text,
+  dismissed_at integer,
   constraint messages_status check (status in ('queued', 'delivered', 'replied', 'cancelled', 'expired')),
   constraint messages_replied check ((status = 'replied') = (replied_at is not null)),
   constraint messages_ended_state check ((status in ('queued', 'delivered')) = (ended_at is null))
@@ -60,6 +63,9 @@ create index messages_due on messages (expires_at) where status in ('queued', 'd
 create index messages_project_open on messages (project, id) where status in ('queued', 'delivered');
 create index messages_project on messages (project, id);
 create index messages_sent on messages (sender_id, id);
+create index messages_turns on messages (project, recipient_id) where status = 'delivered' and turn_started_at is not null;
+create index messages_unanswered on messages (project, status, id) where status in ('cancelled', 'expired');
+create index messages_dead on messages (project, id) where status = 'expired' and dismissed_at is null;
 create index messages_correlation on messages (project, correlation_id, id) where correlation_id is not null;
 create index messages_ended on messages (ended_at) where ended_at is not null;
 
@@ -87,6 +93,7 @@ create table leases (
 create index leases_project on leases (project, name);
 create index leases_held on leases (expires_at) where freed_at is null;
 create index leases_project_held on leases (project, name) where freed_at is null;
+create index leases_holder on leases (holder_id, name) where freed_at is null;
 create index leases_lapsed on leases (freed_at) where holder_id is not null and freed_at is not null;
 
 create table lease_waiters (
@@ -132,6 +139,7 @@ create index sync_runs_project on sync_runs (project, last_received_at, run_id);
 create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at, run_id);
 create index sync_runs_status on sync_runs (project, status, last_received_at, run_id);
 create index sync_runs_received on sync_runs (last_received_at);
+create index sync_runs_ended on sync_runs (project, ended_at, status) where ended_at is not null;
 
 create table sync_events (
   project_id text not null,
@@ -275,6 +283,22 @@ create table events (
   primary key (project, seq)
 ) strict, without rowid;
 create index events_subject on events (project, subject_id, seq);
+create index events_deeds on events (project, actor, seq) where topic <> 'agents' and topic <> 'messages' and topic <> 'sync';
+
+create table activity_hours (
+  project text not null,
+  topic text not null,
+  type text not null,
+  hour integer not null,
+  count integer not null,
+  primary key (project, topic, type, hour)
+) strict, without rowid;
+create index activity_hours_hour on activity_hours (hour);
+
+create table activity_cursors (
+  project text primary key not null,
+  seq integer not null
+) strict, without rowid;
 
 create table audit (
   project text not null,

@@ -1,0 +1,32 @@
+// Addresses of the dashboard's pages, once. A page of one thing is found by our id; `project` keeps the reader in the project that was chosen.
+
+const enc = encodeURIComponent;
+
+/** An address with parameters; empty and absent ones are left out. */
+export function link(path: string, params: Readonly<Record<string, string | number | undefined>> = {}): string {
+  const query = Object.entries(params)
+    .filter(([, value]) => value !== undefined && value !== "")
+    .map(([name, value]) => `${enc(name)}=${enc(String(value))}`);
+  const [bare, hash] = path.split("#") as [string, string | undefined];
+  return `${bare}${query.length > 0 ? `${bare.includes("?") ? "&" : "?"}${query.join("&")}` : ""}${hash === undefined ? "" : `#${hash}`}`;
+}
+
+/** The project of the address, if one was chosen: what every link of a page carries on. */
+type Within = { project?: string | undefined };
+
+export const agentLink = (id: string, within: Within = {}) => link(`/agents/${enc(id)}`, within);
+export const messageLink = (id: string, within: Within = {}) => link(`/messages/${enc(id)}`, within);
+/** A form for a new message. @param to ids or names of agents */
+export const composeLink = (to: readonly string[], within: Within & { correlation?: string | undefined } = {}) =>
+  link("/messages/new", { to: to.join(", "), ...within });
+/** A lease is named by its project and its name. */
+export const leaseLink = (project: string, name: string) => link(`/leases/${enc(name)}`, { project });
+/** A run of a Runtime. */
+export const runLink = (projectId: string, runId: string, within: Within = {}) => link(`/runs/${enc(projectId)}/${enc(runId)}`, within);
+/** A workflow run of the hub itself. */
+export const workflowRunLink = (id: string, within: Within = {}) => link(`/workflow-runs/${enc(id)}`, within);
+export const approvalLink = (id: string, within: Within = {}) => link(`/approvals/${enc(id)}`, within);
+export const conflictLink = (id: string, within: Within = {}) => link(`/sync/conflicts/${enc(id)}`, within);
+export const alertLink = (id: string, within: Within = {}) => link(`/sync/alerts/${enc(id)}`, within);
+/** A Runtime is one per hub project. */
+export const runtimeLink = (project: string, runtimeId: string) => link(`/runtimes/${enc(runtimeId)}`, { project });
