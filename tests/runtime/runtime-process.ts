@@ -18,9 +18,9 @@ export async function until<T>(condition: () => T | Promise<T>, what: string): P
 
 export type RuntimeProcess = Awaited<ReturnType<typeof startRuntime>>;
 
-/** Starts one and answers when it printed its facts or ended. */
-export async function startRuntime(root: string, env: Record<string, string> = {}, entry = ENTRY) {
-  const child = Bun.spawn([process.execPath, entry, "run", "--json"], {
+/** Starts one and answers when it printed its facts or ended. @param wrap a program that runs it, such as a tracer, with its arguments */
+export async function startRuntime(root: string, env: Record<string, string> = {}, entry = ENTRY, wrap: string[] = []) {
+  const child = Bun.spawn([...wrap, process.execPath, entry, "run", "--json"], {
     env: { PATH: process.env["PATH"]!, HOME: root, KXM_STATE_HOME: root, KXM_RUNTIME_SYNC_INTERVAL_MS: "250", ...env },
     stdout: "pipe",
     stderr: "pipe",

@@ -1,4 +1,5 @@
 // A real project for engine tests: a Git repository, stores on disk, the engine in this process, commands applied as the supervisor applies them.
+import { setDefaultTimeout } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RuntimeRefusal } from "../../../src/protocol/runtime-errors.ts";
@@ -14,6 +15,9 @@ import { createRedactor } from "../../../src/runtime/redact/redactor.ts";
 import { type EventStore, openEventStore } from "../../../src/runtime/store/event-store.ts";
 import type { EventRow } from "../../../src/runtime/store/events.ts";
 import { openPromptStore } from "../../../src/runtime/store/prompts.ts";
+
+// Real processes on a machine that others use, too.
+setDefaultTimeout(60_000);
 
 export const PROJECT_ID = "prj_engine_test";
 const PROJECT_FILE = `schema: kxm.project.v1\nid: ${PROJECT_ID}\nname: demo\ndefaultWorkflow: main\ndefaultHarness: echo\n`;
