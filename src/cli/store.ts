@@ -125,8 +125,7 @@ async function markRestored(settings: ServeSettings, out: Output) {
   if (settings.databaseUrl === undefined) requireFile(settings.dataPath);
   const engine = await openEngine({ url: settings.databaseUrl, path: settings.dataPath, clock: Date.now, newId });
   try {
-    // Nobody knows how often the store before was restored; the hours since 1970 are more.
-    const mark = await engine.write("", (tx) => meta.markRestored(tx, Math.floor(tx.now / 3_600_000)));
+    const mark = await engine.write("", (tx) => meta.markRestored(tx, meta.unknownRestores(tx.now))); // how often the store before was
     out.result(mark, () => out.line("marked as restored: cursors begin anew, fencing tokens go on above every token ever granted"));
   } finally {
     await engine.close();

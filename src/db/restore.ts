@@ -8,7 +8,7 @@ import { writeOnce } from "./dialect-sqlite.ts";
 import { createPrivately, syncFile, syncFolder } from "./files.ts";
 import { type LogNote, takeHold } from "./holder.ts";
 import { inspectFolder, inspectHeader } from "./inspect.ts";
-import { markRestored } from "./meta.ts";
+import { markRestored, unknownRestores } from "./meta.ts";
 import { MIGRATIONS } from "./migrate.ts";
 import { connect } from "./pragmas.ts";
 import { StoreRefused } from "./refused.ts";
@@ -22,8 +22,6 @@ export type Restored = {
   /** Where the store that was replaced lies now; absent if there was none. */
   keptAs?: string;
 };
-
-const FIRST_RESTORE_HOUR = Date.UTC(2026, 0, 1) / 3_600_000;
 
 /**
  * Replaces the store at `path` with a backup. Nothing is changed until the copy has been verified.
@@ -97,10 +95,10 @@ function markCopy(copy: string, context: { now: number; newId: (prefix: IdPrefix
 
 /**
  * How often the replaced store was restored, so that restoring the same backup twice never hands out the same fences. When it is gone or unreadable,
- * the hours since 2026 stand in: they are more than any store was ever restored.
+ * `unknownRestores` stands in.
  */
 function restoresBefore(path: string, now: number, note: LogNote | undefined): number {
-  const unknown = Math.max(0, Math.floor(now / 3_600_000 - FIRST_RESTORE_HOUR));
+  const unknown = unknownRestores(now);
   if (!existsSync(path)) return unknown;
   try {
     checkLog(path, note);
