@@ -39,7 +39,7 @@ export async function connectOrStart(world: World): Promise<LocalRuntime> {
 }
 
 /** How `kxm-runtime` is started: beside a compiled `kxm`, else from its source. */
-function runtimeCommand(): string[] {
+export function runtimeCommand(): string[] {
   const compiled = Bun.main.startsWith("/$bunfs/") || Bun.main.includes("~BUN");
   if (!compiled) return [process.execPath, "--no-env-file", join(import.meta.dir, "../runtime/main.ts")];
   const beside = join(dirname(realpathSync(process.execPath)), process.platform === "win32" ? "kxm-runtime.exe" : "kxm-runtime");

@@ -2,6 +2,8 @@
 import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
+import { addCompletion } from "./completion.ts";
+import { addDemo } from "./demo.ts";
 import { addHarness } from "./harness.ts";
 import { addHub } from "./hub.ts";
 import { addInit } from "./init.ts";
@@ -35,6 +37,8 @@ const GROUPS: readonly AddGroup[] = [
   addHarness,
   addRedact,
   addStore,
+  addDemo,
+  addCompletion,
 ];
 
 /** The program with all its commands, ready to parse. */

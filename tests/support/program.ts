@@ -35,8 +35,8 @@ export interface Place extends AsyncDisposable {
   env: Record<string, string>;
   /** Runs a command to its end. @throws when it takes longer than 20 seconds */
   run(args: string[], options?: { stdin?: string; env?: Record<string, string>; cwd?: string }): Promise<Ended>;
-  /** Starts `kxm hub` on a free port and waits for its address. @throws with its stderr when it ends instead */
-  startHub(options?: { env?: Record<string, string>; args?: string[]; prefix?: string[] }): Promise<HubProcess>;
+  /** Starts a command that serves (`hub`) and waits for its address on stdout. @throws with its stderr when it ends instead */
+  startHub(options?: { env?: Record<string, string>; command?: string; args?: string[]; prefix?: string[] }): Promise<HubProcess>;
 }
 
 export async function openPlace(): Promise<Place> {
@@ -64,8 +64,8 @@ export async function openPlace(): Promise<Place> {
       if (child.signalCode === "SIGKILL") throw new Error(`kxm ${args.join(" ")} did not end: ${stdout}${stderr}`);
       return { code, stdout, stderr, ms: performance.now() - started };
     },
-    async startHub({ env: more = {}, args = [], prefix = [] } = {}) {
-      const child = spawn([...prefix, ...COMMAND, "hub", ...args], {
+    async startHub({ env: more = {}, command = "hub", args = [], prefix = [] } = {}) {
+      const child = spawn([...prefix, ...COMMAND, command, ...args], {
         cwd: folder,
         env: { ...env, ...more },
         stdin: "ignore",
@@ -75,7 +75,7 @@ export async function openPlace(): Promise<Place> {
       hubs.add(child);
       void child.exited.then(() => hubs.delete(child));
       const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
-      const url = await stdout.until(/^KXM hub (http:\S+)/m, child.exited);
+      const url = await stdout.until(/^KXM \w+ (http:\S+)/m, child.exited);
       if (url === undefined) throw new Error(`the hub did not start: ${stdout.text()}${stderr.text()}`);
       const end = async (signal: "SIGTERM" | "SIGINT" | "SIGKILL" = "SIGTERM") => {
         const began = performance.now();

@@ -1,0 +1,200 @@
+// The cast of `kxm demo`: agents that hand each other work, hold leases and answer, over the same HTTP API as any other agent.
+import { ask, type Connection, type Exchange, HubRefusal, open } from "../client/http.ts";
+import { readFrames } from "../client/sse.ts";
+import type { RegisterAnswer } from "../protocol/agents.ts";
+import type { Lease } from "../protocol/leases.ts";
+import type { Message } from "../protocol/messages.ts";
+
+/** What the cast plays on. */
+export interface Stage {
+  to: Connection;
+  project: string;
+  /** Ends the play. */
+  stopping: AbortSignal;
+  /** 1 = as people would bear to watch; 0.1 = ten times as fast. */
+  pace: number;
+  /** Told of what should not happen. */
+  trouble(text: string): void;
+}
+
+interface Actor {
+  name: string;
+  id: string;
+  ask<T = any>(method: "GET" | "POST" | "DELETE", path: string, exchange?: Exchange): Promise<T>;
+  open(path: string): Promise<Response>;
+}
+
+const TASKS = [
+  {
+    ask: "Cart totals are off by one cent for three items at 3.33. Find out why and fix it.",
+    done: "Rounded per line instead of per order. Fixed in cart/total.ts, with a test for 3 × 3.33.",
+  },
+  {
+    ask: "The search page takes four seconds on a cold start. Make it one.",
+    done: "The index was read twice. Read once and kept: 0.8 s cold, 0.1 s warm.",
+  },
+  {
+    ask: "Add a retry to the payment webhook, at most five times, with jitter.",
+    done: "Added, with full jitter and an idempotency key. The sixth failure raises an alert.",
+  },
+  { ask: "Users in Lisbon see yesterday's date after midnight.", done: "The report used local time. It is UTC now, shown in the user's zone." },
+  { ask: "Move the image resizing out of the request.", done: "Resizing runs in a worker; the page shows the original until it is ready." },
+  { ask: "Delete the old checkout flow. Nobody has used it for a month.", done: "Removed 41 files and two tables. The migration can be undone." },
+];
+const REVIEWS = [
+  "Reads well. One question about the null case in line 40, otherwise good to go.",
+  "Good. Please name the constant.",
+  "I would split this in two, but it is right.",
+  "Approved: the test fails without the change.",
+];
+
+const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+
+/** Plays until `stopping`. */
+export async function play(stage: Stage): Promise<void> {
+  const parts = [
+    planner,
+    (on: Stage) => worker(on, "coder", "Writes and fixes code", code),
+    (on: Stage) => worker(on, "reviewer", "Reads changes before they are merged", review),
+  ];
+  const others = [releaser("release-bot"), releaser("nightly"), visitor];
+  await Promise.all([...parts, ...others].map((part) => perform(stage, part)));
+}
+
+/** One part, taken up again after trouble. */
+async function perform(stage: Stage, part: (stage: Stage) => Promise<void>) {
+  while (!stage.stopping.aborted) {
+    try {
+      await part(stage);
+    } catch (error) {
+      if (stage.stopping.aborted) return;
+      stage.trouble((error as Error).message);
+      await rest(stage, 2_000, 3_000);
+    }
+  }
+}
+
+async function join(stage: Stage, name: string, purpose: string, model: string): Promise<Actor> {
+  const { to, project, stopping } = stage;
+  const body = { name, project, purpose, model, host: "demo" };
+  const { agent, agentKey } = (await ask<RegisterAnswer>(to, "POST", "/v1/agents/register", { body, signal: stopping })).body;
+  const headers = { "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agentKey };
+  return {
+    name,
+    id: agent.id,
+    ask: async (method, path, exchange = {}) => (await ask(to, method, path, { signal: stopping, ...exchange, headers })).body,
+    open: (path) => open(to, "GET", path, { signal: stopping, headers }),
+  };
+}
+
+/** A pause of a random length between two bounds, in milliseconds at pace 1. Ends early when the play does. */
+async function rest({ pace, stopping }: Stage, least: number, most: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, pace * (least + Math.random() * (most - least)));
+  const end = () => resolve();
+  stopping.addEventListener("abort", end, { once: true });
+  if (!stopping.aborted) await promise;
+  clearTimeout(timer);
+  stopping.removeEventListener("abort", end);
+}
+
+const send = async (from: Actor, target: string, content: string, more: Record<string, unknown> = {}): Promise<Message> =>
+  (await from.ask("POST", "/v1/messages", { body: { target, content, allowOffline: true, ...more } })).message;
+
+/** The message once it ended, or as it is after a minute. */
+const answered = async (from: Actor, { id }: Message): Promise<Message> =>
+  (await from.ask("GET", `/v1/messages/${id}`, { query: { waitMs: 60_000 } })).message;
+
+async function planner(stage: Stage) {
+  const me = await join(stage, "planner", "Breaks work into tasks and hands them out", "large");
+  for (let round = 1; !stage.stopping.aborted; round++) {
+    const correlationId = `task-${round}`;
+    const task = TASKS[round % TASKS.length]!;
+    const result = await answered(me, await send(me, "coder", task.ask, { correlationId }));
+    if (result.reply) await answered(me, await send(me, "reviewer", `Please review: ${result.reply.content}`, { correlationId, replyTo: result.id }));
+    if (round % 2 === 0) await send(me, "docs", `Write down what changed: ${task.done}`, { correlationId });
+    if (round % 3 === 0) await send(me, "docs", "Quick: is the changelog current?", { correlationId, ttlMs: 5_000 });
+    if (round % 5 === 0) await me.ask("DELETE", `/v1/messages/${(await send(me, "reviewer", "Never mind the last one.", { correlationId })).id}`);
+    await rest(stage, 2_000, 6_000);
+  }
+}
+
+/** Waits at its stream for requests and does them one after another. */
+async function worker(stage: Stage, name: string, purpose: string, work: (stage: Stage, me: Actor, request: Message) => Promise<string>) {
+  const me = await join(stage, name, purpose, "large");
+  const response = await me.open(`/v1/events?agentId=${me.id}`);
+  for await (const frame of readFrames(response)) {
+    if (frame.event !== "message") continue;
+    const { message } = JSON.parse(frame.data) as { message: Message };
+    await unlessEnded(async () => {
+      await me.ask("POST", `/v1/messages/${message.id}/ack`);
+      await rest(stage, 300, 1_500);
+      await me.ask("POST", `/v1/messages/${message.id}/ack`, { body: { phase: "turn" } });
+      const content = await work(stage, me, message);
+      await me.ask("POST", `/v1/messages/${message.id}/reply`, { body: { content } });
+    });
+  }
+}
+
+/** The request may have been cancelled or have expired meanwhile. */
+async function unlessEnded(work: () => Promise<void>) {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof HubRefusal && (error.code === "invalid_message_state" || error.code === "duplicate_reply"))) throw error;
+  }
+}
+
+async function code(stage: Stage, me: Actor, request: Message): Promise<string> {
+  await holding(stage, me, "branch:main", () => rest(stage, 2_000, 7_000));
+  return TASKS.find((task) => task.ask === request.content)?.done ?? "Done.";
+}
+
+async function review(stage: Stage, me: Actor): Promise<string> {
+  await holding(stage, me, "review:checkout", () => rest(stage, 1_000, 4_000));
+  return pick(REVIEWS);
+}
+
+/** Does something under a lease, standing in line for it. */
+async function holding(stage: Stage, me: Actor, name: string, work: () => Promise<void>) {
+  const path = `/v1/leases/${encodeURIComponent(name)}`;
+  let lease: Lease;
+  try {
+    ({ lease } = await me.ask("POST", `${path}/acquire`, { body: { ttlMs: 30_000, waitMs: 25_000 } }));
+  } catch (error) {
+    if (error instanceof HubRefusal && error.code === "lease_held") return; // the line was too long: without it this time
+    throw error;
+  }
+  const body = { fencingToken: lease.fencingToken };
+  await work();
+  await me.ask("POST", `${path}/renew`, { body: { ...body, ttlMs: 30_000 } });
+  await rest(stage, 500, 1_500);
+  await me.ask("POST", `${path}/release`, { body });
+}
+
+/** Two of these want the same lease: there is somebody in line now and then. */
+const releaser = (name: string) => async (stage: Stage) => {
+  const me = await join(stage, name, "Ships what is ready", "small");
+  while (!stage.stopping.aborted) {
+    await rest(stage, 3_000, 9_000);
+    await holding(stage, me, "deploy:staging", () => rest(stage, 3_000, 8_000));
+  }
+};
+
+/** Comes now and then, does what waits for it, and goes. */
+async function visitor(stage: Stage) {
+  while (!stage.stopping.aborted) {
+    await rest(stage, 10_000, 20_000);
+    if (stage.stopping.aborted) return;
+    const me = await join(stage, "docs", "Keeps the documentation true", "small");
+    const { messages } = await me.ask<{ messages: Message[] }>("GET", `/v1/agents/${me.id}/inbox`);
+    for (const { id } of messages) {
+      await unlessEnded(async () => {
+        await me.ask("POST", `/v1/messages/${id}/ack`);
+        await rest(stage, 500, 2_000);
+        await me.ask("POST", `/v1/messages/${id}/reply`, { body: { content: "Written, with an example." } });
+      });
+    }
+    await me.ask("DELETE", `/v1/agents/${me.id}`);
+  }
+}

@@ -1,0 +1,71 @@
+// The demo: a living hub within seconds, and nothing left of it afterwards.
+import { expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { play } from "../../src/cli/demo-agents.ts";
+import { ask } from "../../src/client/http.ts";
+import { openPlace } from "../support/program.ts";
+import { serveHub } from "../support/served.ts";
+
+test("its agents talk, answer, hold leases and stand in line, come and go, without trouble", async () => {
+  await using hub = await serveHub({ KXM_RATE_LIMIT_MAX: "1000000" });
+  const stop = new AbortController();
+  const troubles: string[] = [];
+  const played = play({ to: { url: hub.url }, project: "shop", stopping: stop.signal, pace: 0.01, trouble: (text) => troubles.push(text) });
+  const types = new Set<string>();
+  const wanted = [
+    ...["registered", "offline"].map((type) => `agents ${type}`),
+    ...["queued", "pushed", "delivered", "turn_started", "replied", "cancelled"].map((type) => `messages ${type}`),
+    ...["acquired", "waiting", "renewed", "released"].map((type) => `leases ${type}`),
+  ];
+  for (let after = 0; !wanted.every((type) => types.has(type)); ) {
+    for (const { seq, topic, type } of await hub.serving.hub.engine.read.events.after("shop", after, 500)) {
+      after = seq;
+      types.add(`${topic} ${type}`);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  stop.abort();
+  await played;
+  expect(troubles).toEqual([]);
+}, 60_000);
+
+test("kxm demo serves a dashboard and a run, ends with Ctrl-C, and leaves neither file nor process", async () => {
+  await using place = await openPlace();
+  const demo = await place.startHub({ command: "demo", env: { TMPDIR: place.folder } });
+  const folder = join(place.folder, readdirSync(place.folder).find((name) => name.startsWith("kxm-demo-"))!);
+  const link = await until(() => /dashboard +(\S+)/.exec(demo.stdout())?.[1]);
+  expect((await fetch(link, { redirect: "manual" })).status).toBe(303);
+  const token = (await Bun.file(join(folder, "hub/state/admin.token")).text()).trim();
+  const glance = () => ask({ url: demo.url, token }, "GET", "/v1/ops/snapshot?project=shop").then(({ body }) => body);
+  await until(async () => (await glance()).agents.length >= 5);
+  if (Bun.which("git")) {
+    await until(async () => (await glance()).homeRuntimes[0]?.runs.some(({ status }: { status?: string }) => status === "completed"));
+    expect(readdirSync(join(folder, "shop"))).toContain(".kxm");
+  }
+  const { code, ms } = await demo.end("SIGINT");
+  expect([code, demo.stderr()]).toEqual([0, ""]);
+  expect(ms).toBeLessThan(10_000);
+  expect(existsSync(folder)).toBe(false);
+  const left = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && environmentOf(pid).includes(`KXM_STATE_HOME=${folder}`));
+  expect(left).toEqual([]);
+}, 60_000);
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch {
+    return ""; // it has ended, or is not ours
+  }
+}
+
+/** Asks again until something is there. @throws after thirty seconds */
+async function until<T>(look: () => T | Promise<T>): Promise<NonNullable<T>> {
+  const deadline = performance.now() + 30_000;
+  for (;;) {
+    const found = await look();
+    if (found) return found as NonNullable<T>;
+    if (performance.now() > deadline) throw new Error("it did not happen within thirty seconds");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
