@@ -47,6 +47,10 @@ export type EngineParts = {
   clock: Clock;
   newId: NewId;
   redactor: Redactor;
+  /** Registers a secret before it can appear anywhere, such as an agent's key. */
+  remember(secret: string, kind: string): void;
+  /** Private folder of the Runtime, for files of the engine's own. */
+  folder: string;
   log: Log;
   /** Where this machine's hub is and what to show it, if it is bound to one. Asked anew each time: the binding may change. */
   hub(): { url: string; project: string; token?: string } | undefined;

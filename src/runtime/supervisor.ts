@@ -182,6 +182,8 @@ function engineParts(held: Held, binding: BindingSource, engine: () => Engine): 
     clock,
     newId: options.newId ?? newId,
     redactor,
+    remember: (secret, kind) => held.known.add(secret, kind),
+    folder: held.paths.runtime,
     log,
     hub: () => binding.read(),
     apply: (project, command) => applyCommand(engine().effects, project, command),

@@ -14,11 +14,15 @@ export type HeldLease = {
   /** Resolves when the hub no longer grants it. */
   lost: Promise<string>;
   release: () => Promise<void>;
+  /** Stops renewing without giving it back: another supervisor may keep it. */
+  leave: () => void;
 };
 /** Leases of the hub this machine is bound to. */
 export type LeasePort = {
   /** @throws Error with a sentence when the lease is not granted */
-  acquire: (resource: string, holder: { runId: string; attemptId: string }) => Promise<HeldLease>;
+  acquire: (resource: string) => Promise<HeldLease>;
+  /** @throws Error when it ran out or somebody else had it since */
+  keep: (resource: string, fence: number) => Promise<HeldLease>;
 };
 
 export type EngineContext = {
@@ -31,6 +35,6 @@ export type EngineContext = {
   env: Record<string, string | undefined>;
   clock: Clock;
   newId: NewId;
-  leases?: LeasePort;
+  leases: LeasePort;
   log: Log;
 };

@@ -1,52 +1,67 @@
 // The engine as the supervisor knows it: one per process, over all open projects.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Engine, MakeEngine, Project } from "../contract.ts";
+import { HubAgent } from "../hub-agent.ts";
 import { commandEffects } from "./effects.ts";
+import { hubLeases } from "./leases.ts";
 import { ProjectEngine } from "./project-engine.ts";
 import { routesOf } from "./routes.ts";
 
 /** Makes the engine. Nothing runs before a project is opened. */
-export const makeEngine: MakeEngine = (parts) => {
-  const engines = new Map<string, ProjectEngine>();
-  const of = (project: Project): ProjectEngine => {
-    const engine = engines.get(project.key);
-    if (!engine) throw new RuntimeRefusal("store_unavailable", `project ${project.name} is not open`);
+export const makeEngine: MakeEngine = (parts) => engineMaker()(parts);
+
+/** @param timing of leases; shorter only in tests */
+export const engineMaker =
+  (timing: { ttlMs?: number; renewMs?: number } = {}): MakeEngine =>
+  (parts) => {
+    const engines = new Map<string, ProjectEngine>();
+    const agent = new HubAgent({
+      hub: () => parts.hub(),
+      name: `runtime-${parts.runtimeId.slice(-8)}`,
+      purpose: "Holds leases for the gates of runs on this machine",
+      folder: `${parts.folder}/agents`,
+      remember: parts.remember,
+    });
+    const leases = hubLeases(agent, parts.log, timing);
+    const of = (project: Project): ProjectEngine => {
+      const engine = engines.get(project.key);
+      if (!engine) throw new RuntimeRefusal("store_unavailable", `project ${project.name} is not open`);
+      return engine;
+    };
+    const engine: Engine = {
+      effects: commandEffects(parts, of),
+      opened: (project) => {
+        engines.get(project.key)?.close();
+        const { clock, newId, log } = parts;
+        const { store, prompts, root, folder } = project;
+        const opened = new ProjectEngine(project, { store, prompts, root, folder, env: process.env, clock, newId, log, leases });
+        engines.set(project.key, opened);
+        opened.recover();
+      },
+      closed: (project) => {
+        engines.get(project.key)?.close();
+        engines.delete(project.key);
+      },
+      routes: routesOf({ parts, engines }),
+      report: () => {
+        const slots = { running: 0, queued: 0, total: 0 };
+        for (const one of engines.values()) {
+          const { running, queued, total } = one.slots();
+          slots.running += running;
+          slots.queued += queued;
+          slots.total += total;
+        }
+        return { slots };
+      },
+      stop: async (withinMs) => {
+        const suspended = Promise.all([...engines.values()].map((one) => one.suspend()));
+        const late = Promise.withResolvers<void>();
+        const timer = setTimeout(late.resolve, withinMs);
+        await Promise.race([suspended, late.promise]);
+        clearTimeout(timer);
+        for (const one of engines.values()) one.close();
+        engines.clear();
+      },
+    };
     return engine;
   };
-  const engine: Engine = {
-    effects: commandEffects(parts, of),
-    opened: (project) => {
-      engines.get(project.key)?.close();
-      const { clock, newId, log } = parts;
-      const { store, prompts, root, folder } = project;
-      const opened = new ProjectEngine(project, { store, prompts, root, folder, env: process.env, clock, newId, log });
-      engines.set(project.key, opened);
-      opened.recover();
-    },
-    closed: (project) => {
-      engines.get(project.key)?.close();
-      engines.delete(project.key);
-    },
-    routes: routesOf({ parts, engines }),
-    report: () => {
-      const slots = { running: 0, queued: 0, total: 0 };
-      for (const one of engines.values()) {
-        const { running, queued, total } = one.slots();
-        slots.running += running;
-        slots.queued += queued;
-        slots.total += total;
-      }
-      return { slots };
-    },
-    stop: async (withinMs) => {
-      const suspended = Promise.all([...engines.values()].map((one) => one.suspend()));
-      const late = Promise.withResolvers<void>();
-      const timer = setTimeout(late.resolve, withinMs);
-      await Promise.race([suspended, late.promise]);
-      clearTimeout(timer);
-      for (const one of engines.values()) one.close();
-      engines.clear();
-    },
-  };
-  return engine;
-};

@@ -16,7 +16,7 @@ import type { Execution } from "./execution.ts";
 import { stepOf } from "./execution.ts";
 import type { EvidencePiece } from "./local.ts";
 import { effectOf, mayRepeat } from "./moves.ts";
-import { type End, startProgram, watchProgram } from "./supervise.ts";
+import { type End, startProgram, type Watch, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
 import { prepareWorkspace } from "./workspaces.ts";
 
@@ -62,11 +62,10 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
 }
 
 async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure }> {
-  const { context, run, attempt } = work;
+  const { context, run } = work;
   const refuse = (sentence: string) => ({ failure: { class: "lease_unavailable", sentence, retryable: true } });
-  if (!context.leases) return refuse("the gate needs a lease and this machine is bound to no hub");
   try {
-    return await context.leases.acquire(fill(resource, run, run.visit!.stepId), { runId: run.runId, attemptId: attempt.attemptId });
+    return await context.leases.acquire(fill(resource, run, run.visit!.stepId));
   } catch (error) {
     return refuse(error instanceof Error ? error.message : "the hub did not grant the lease");
   }
@@ -125,30 +124,60 @@ async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launc
         },
       ]),
   );
+  return finish(work, gateId, gate, lease, (watch) => watchProgram(watch, launched.mark, launched.ended));
+}
+
+/** Waits for the end of a command, under its lease if it has one. */
+async function finish(
+  work: Work,
+  gateId: string,
+  gate: GateCommand,
+  lease: HeldLease | undefined,
+  wait: (watch: Watch) => Promise<End | undefined>,
+): Promise<NewEvent[] | undefined> {
+  const { attempt, context } = work;
+  const identity = identityOf(work);
+  const held = lease && leaseOf(lease, attempt.attemptId);
   let lost: string | undefined;
   void lease?.lost.then((why) => {
     lost = why;
     work.stop.ask("stop");
   });
-  const end = await watchProgram({ ...watchOf(work), limitMs: attempt.timeoutMs }, launched.mark, launched.ended);
-  if (!end) return undefined;
-  if (lost !== undefined) return uncertain(work, `the lease ${lease!.resource} was lost while the command ran: ${lost}`);
+  const left = attempt.timeoutMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? context.clock.now()));
+  const end = await wait({ attemptId: attempt.attemptId, folder: attempt.folder, drainMs: DRAIN_MS, stop: work.stop, limitMs: Math.max(left, 0) });
+  if (!end) {
+    lease?.leave();
+    return undefined;
+  }
+  if (lost !== undefined && held)
+    return [
+      { type: "lease.lost", payload: { ...identity, lease: held, reason: lost } },
+      ...uncertain(work, `the lease ${lease!.resource} was lost while the command ran: ${lost}`),
+    ];
   const events = conclude(work, gateId, gate, end);
   if (!lease || !held) return events;
-  await lease.release().catch(() => undefined); // it lapses by itself; the outcome does not depend on it
+  await lease
+    .release()
+    .catch((error) => context.log("lease_release_failed", { level: "warn", attemptId: attempt.attemptId, reason: String(error?.message ?? error) }));
   return [...events, { type: "lease.released", payload: { ...identity, lease: held } }];
 }
 
-const watchOf = ({ attempt, stop }: Work) => ({ attemptId: attempt.attemptId, folder: attempt.folder, drainMs: DRAIN_MS, stop });
-
-/** A command that an earlier supervisor started. Its lease was not renewed meanwhile: what it did since cannot be vouched for. */
+/** A command that an earlier supervisor started. Under a lease it counts only if that lease was never lost in between. */
 async function resume(work: Work, gateId: string, gate: GateCommand): Promise<NewEvent[] | undefined> {
-  const { context, attempt } = work;
-  const left = attempt.timeoutMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? attempt.createdAt));
-  const end = await watchProgram({ ...watchOf(work), limitMs: Math.max(left, 0) }, attempt.process!);
-  if (!end) return undefined;
-  if (attempt.lease !== undefined) return uncertain(work, "the Runtime stopped while the command ran, and nobody kept its lease");
-  return conclude(work, gateId, gate, end);
+  const { context, attempt, run } = work;
+  let lease: HeldLease | undefined;
+  let why: string | undefined;
+  if (attempt.lease !== undefined) {
+    try {
+      lease = await context.leases.keep(fill(attempt.lease, run, run.visit!.stepId), attempt.leaseFence ?? 0);
+    } catch (error) {
+      why = error instanceof Error ? error.message : String(error);
+      work.stop.ask("stop");
+    }
+  }
+  const events = await finish(work, gateId, gate, lease, (watch) => watchProgram(watch, attempt.process!));
+  if (why === undefined || events === undefined) return events;
+  return uncertain(work, `the Runtime stopped while the command ran, and its lease was lost meanwhile: ${why}`);
 }
 
 function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewEvent[] {

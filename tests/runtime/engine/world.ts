@@ -7,7 +7,7 @@ import { type CommandKind, commandPayloadProblem } from "../../../src/protocol/s
 import { syncEventProblem } from "../../../src/protocol/sync-event.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import type { Engine, EngineParts, Project } from "../../../src/runtime/contract.ts";
-import { makeEngine } from "../../../src/runtime/engine/engine.ts";
+import { engineMaker } from "../../../src/runtime/engine/engine.ts";
 import type { RunView } from "../../../src/runtime/engine/view.ts";
 import { newId } from "../../../src/runtime/ids.ts";
 import { knownSecrets } from "../../../src/runtime/redact/known-secrets.ts";
@@ -34,7 +34,15 @@ export const sh = (cwd: string, script: string): string => {
 };
 
 /** Steps of the workflow `main`, or whole files. */
-export async function openWorld(files: Files, options: { commit?: boolean } = {}) {
+export async function openWorld(
+  files: Files,
+  options: {
+    commit?: boolean;
+    hub?: () => { url: string; project: string; token?: string } | undefined;
+    leaseTtlMs?: number;
+    leaseRenewMs?: number;
+  } = {},
+) {
   const base = mkdtempSync("/dev/shm/kxm-engine-");
   const root = join(base, "checkout");
   const put = (path: string, content: string | object) => {
@@ -69,8 +77,10 @@ export async function openWorld(files: Files, options: { commit?: boolean } = {}
     clock: systemClock,
     newId,
     redactor,
+    remember: () => {},
+    folder: join(base, "state"),
     log: (event, members) => void logged.push({ event, ...members }),
-    hub: () => undefined,
+    hub: () => options.hub?.(),
     apply: () => ({ state: "refused", repeated: false }),
   };
   /** The commit at which this supervisor is gone, counted from 1, and whether that is just before or just after it. */
@@ -116,7 +126,10 @@ export async function openWorld(files: Files, options: { commit?: boolean } = {}
     });
     const prompts = openPromptStore(join(folder, "prompts.db"), { redactor, clock: systemClock });
     project = { key: "0".repeat(24), projectId: PROJECT_ID, name: "demo", root, store: crashing(store), prompts, folder };
-    engine = makeEngine(parts);
+    engine = engineMaker({
+      ...(options.leaseTtlMs && { ttlMs: options.leaseTtlMs }),
+      ...(options.leaseRenewMs && { renewMs: options.leaseRenewMs }),
+    })(parts);
     engine.opened(project);
   };
   open();
