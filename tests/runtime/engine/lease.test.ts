@@ -33,10 +33,10 @@ test("the command runs under the lease, knows its fence, and gives it back", asy
     const runId = await world.start();
     await waitFor(() => Bun.file(process.env["OUT"]!).size > 0, 10_000);
     const held = await leasesOf(hub.url);
+    expect(readFileSync(process.env["OUT"], "utf8")).toBe(`${held[0]!.name} ${fence}`);
     expect(held).toMatchObject([
       { name: expect.stringMatching(/^branch:[0-9a-f]{40}$/), fencingToken: fence, holderAgentName: expect.stringMatching(/^runtime-/) },
     ]);
-    expect(readFileSync(process.env["OUT"], "utf8")).toBe(`${held[0]!.name} ${fence}`);
     world.put("../out.go", "");
     expect((await world.finished(runId)).status).toBe("completed");
     const types = world.events(runId).map(({ eventType }) => eventType);
