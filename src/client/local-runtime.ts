@@ -85,9 +85,14 @@ export function localRuntime(endpoint: Endpoint) {
     post: (path: string, body: Record<string, unknown> = {}) => call("POST", path, { body }),
     /** The supervisor, its projects and how sync goes. */
     status: () => call("GET", "/v1/status"),
-    /** Registers a checkout and answers its key. */
-    register: (checkout: { root: string; projectId: string; name: string; configRevision?: string }): Promise<{ projectKey: string }> =>
-      call("POST", "/v1/projects", { body: checkout }),
+    /** Registers a checkout and answers its key. @param checkout.hubProject the hub's project it reports to, if not the machine's */
+    register: (checkout: {
+      root: string;
+      projectId: string;
+      name: string;
+      configRevision?: string;
+      hubProject?: string;
+    }): Promise<{ projectKey: string }> => call("POST", "/v1/projects", { body: checkout }),
     /** Newest first. */
     runs: (key: string, page: { status?: string; before?: number; limit?: number } = {}) => call("GET", `${project(key)}/runs`, { query: page }),
     run: (key: string, runId: string) => call("GET", `${project(key)}/runs/${runId}`),

@@ -35,10 +35,10 @@ export function runtimeClient(to: Connection, identity: RuntimeIdentity, options
   };
   return {
     /** Says that this Runtime lives, and how it goes. */
-    presence: async (report?: RuntimeReport): Promise<PresenceAnswer["presence"]> => {
+    presence: async (report?: RuntimeReport): Promise<PresenceAnswer> => {
       const body = { project, runtimeId, host, version, report };
       const answer = await ask<PresenceAnswer>(to, "POST", "/v1/runtime/presence", { body, headers, timeoutMs: PRESENCE_TIMEOUT_MS, signal });
-      return answer.body.presence;
+      return answer.body;
     },
     /** Pushes sync events, at most 100, given as the exact JSON that is kept. */
     push: async (events: string[]): Promise<SyncAnswer> => {

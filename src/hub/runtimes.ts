@@ -33,6 +33,7 @@ export async function beat(hub: Hub, sent: Beat): Promise<PresenceAnswer & { isN
   const leaseExpiresAt = iso(heartbeatAt + hub.settings.staleMs);
   return {
     isNew,
+    generation: hub.engine.generation,
     presence: { runtimeId, ...(host !== null && { host }), registeredAt: iso(registeredAt), heartbeatAt: iso(heartbeatAt), leaseExpiresAt, presence },
   };
 }

@@ -73,6 +73,7 @@ export const PresenceAnswer = Type.Object({
     leaseExpiresAt: time,
     presence: oneOf(["online", "expired"]),
   }),
+  generation: Type.Optional(Type.String({ description: "Of the hub's store: another one means that it was restored or is another hub." })),
 });
 export type PresenceAnswer = Static<typeof PresenceAnswer>;
 

@@ -16,6 +16,8 @@ export type Project = {
   readonly name: string;
   /** Canonical folder of the checkout. */
   readonly root: string;
+  /** The project of the hub it reports to; undefined is that of the machine's binding. */
+  readonly hubProject?: string;
   readonly store: EventStore;
   readonly prompts: PromptStore;
   /** Its folder in the state root, where attempts and worktrees lie. */
@@ -52,8 +54,11 @@ export type EngineParts = {
   /** Private folder of the Runtime, for files of the engine's own. */
   folder: string;
   log: Log;
-  /** Where this machine's hub is and what to show it, if it is bound to one. Asked anew each time: the binding may change. */
-  hub(): { url: string; project: string; token?: string } | undefined;
+  /**
+   * Where the hub of a checkout (or of the machine) is and what to show it, if this machine is bound to one. Asked anew each time: the binding may
+   * change, and checkouts may report to different projects of the hub.
+   */
+  hub(project?: Project): { url: string; project: string; token?: string } | undefined;
   /** The same transaction, effect and answer as a command from the hub: for the engine's own decisions that must happen once. */
   apply(
     project: Project,

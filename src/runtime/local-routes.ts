@@ -68,7 +68,8 @@ function projectRoutes({ projects, apply }: RouteParts): LocalRoute[] {
       answer: ({ body }) => {
         const [root, projectId, name] = [text(body, "root", 4096), text(body, "projectId", 144), text(body, "name", 128)];
         const configRevision = body["configRevision"] === undefined ? undefined : text(body, "configRevision", 80);
-        const { key } = projects.register({ root, projectId, name, configRevision });
+        const hubProject = body["hubProject"] === undefined ? undefined : text(body, "hubProject", 128);
+        const { key } = projects.register({ root, projectId, name, configRevision, hubProject });
         return { projectKey: key, projectId, name };
       },
     },

@@ -90,15 +90,16 @@ export function openProjects(options: ProjectsOptions) {
         entries.set(row.projectKey, { row, unavailable: `its home is Runtime ${row.homeRuntimeId}, this one is ${registry.runtimeId}` });
     },
     /** Registers a checkout and opens it. @throws RuntimeRefusal project_not_found, project_conflict, or why its store cannot be opened */
-    register: (checkout: { root: string; projectId: string; name: string; configRevision?: string }): OpenProject => {
+    register: (checkout: { root: string; projectId: string; name: string; configRevision?: string; hubProject?: string }): OpenProject => {
       const projectRoot = canonicalRoot(checkout.root);
-      const { projectId, name, configRevision = null } = checkout;
+      const { projectId, name, configRevision = null, hubProject = null } = checkout;
       const row = registry.register({
         projectKey: projectKey(projectRoot),
         projectId,
         name,
         projectRoot,
         homeRuntimeId: registry.runtimeId,
+        hubProject,
         configRevision,
       });
       refreshOne(row);
@@ -115,8 +116,8 @@ export function openProjects(options: ProjectsOptions) {
       return usable(entry);
     },
     /** The checkout that holds a run, else the one of the project that was used last. @throws RuntimeRefusal project_not_found, run_not_found, store_unavailable */
-    find: ({ projectId, runId }: { projectId?: string; runId?: string }): OpenProject => {
-      const all = [...entries.values()].filter(({ row }) => projectId === undefined || row.projectId === projectId);
+    find: ({ projectId, runId, among }: { projectId?: string; runId?: string; among?: (entry: ProjectEntry) => boolean }): OpenProject => {
+      const all = [...entries.values()].filter((entry) => (projectId === undefined || entry.row.projectId === projectId) && (!among || among(entry)));
       if (all.length === 0)
         throw new RuntimeRefusal("project_not_found", `no checkout of ${projectId ?? "any project"} is registered on this machine`);
       if (runId !== undefined) {
@@ -142,7 +143,7 @@ function open(row: RegisteredProject, options: ProjectsOptions): OpenProject {
   const { registry, generation, clock, newId, random, redactor } = options;
   const paths = options.paths(row.projectKey);
   privateFolder(paths.folder);
-  const { projectId, projectKey: key, projectRoot: root, name } = row;
+  const { projectId, projectKey: key, projectRoot: root, name, hubProject } = row;
   const store = openEventStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
   try {
     const prompts = openPromptStore(paths.prompts, { redactor, clock });

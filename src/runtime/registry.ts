@@ -24,7 +24,17 @@ export type SupervisorRow = {
   heartbeatAt: number | null;
   state: "running" | "stopped";
 };
-const PROJECT = ["projectKey", "projectId", "name", "projectRoot", "homeRuntimeId", "configRevision", "registeredAt", "usedAt"] as const;
+const PROJECT = [
+  "projectKey",
+  "projectId",
+  "name",
+  "projectRoot",
+  "homeRuntimeId",
+  "configRevision",
+  "hubProject",
+  "registeredAt",
+  "usedAt",
+] as const;
 export type RegisteredProject = {
   projectKey: string;
   projectId: string;
@@ -32,6 +42,8 @@ export type RegisteredProject = {
   projectRoot: string;
   homeRuntimeId: string;
   configRevision: string | null;
+  /** The project of the hub it reports to; null is that of the machine's binding. */
+  hubProject: string | null;
   registeredAt: number;
   usedAt: number;
 };
@@ -131,9 +143,10 @@ function projectRows(db: Db, ours: Ours, clock: Clock) {
         if (known && known.projectId !== project.projectId)
           throw new RuntimeRefusal("project_conflict", `${project.projectRoot} is registered as ${known.projectId}, not ${project.projectId}`);
         db.query(
-          `insert into projects (project_key, project_id, name, project_root, home_runtime_id, config_revision, registered_at, used_at)
-           values ($projectKey, $projectId, $name, $projectRoot, $homeRuntimeId, $configRevision, $now, $now)
-           on conflict (project_key) do update set name = $name, config_revision = $configRevision, used_at = $now`,
+          `insert into projects (project_key, project_id, name, project_root, home_runtime_id, config_revision, hub_project, registered_at, used_at)
+           values ($projectKey, $projectId, $name, $projectRoot, $homeRuntimeId, $configRevision, $hubProject, $now, $now)
+           on conflict (project_key) do update set name = $name, config_revision = $configRevision, used_at = $now,
+             hub_project = coalesce($hubProject, hub_project)`,
         ).run({ ...project, now: clock.now() });
         return db.query<RegisteredProject, [string]>(`${SELECT} where project_key = ?`).get(project.projectKey)!;
       }),

@@ -20,7 +20,7 @@ import { type KnownSecrets, knownSecrets } from "./redact/known-secrets.ts";
 import { createRedactor, type Redactor } from "./redact/redactor.ts";
 import { scanFiles } from "./redact/scan.ts";
 import { HEARTBEAT_MS, openRegistry, type Registry, SUPERVISOR_STALE_MS } from "./registry.ts";
-import { type BindingSource, bindingSource } from "./sync/binding.ts";
+import { type BindingSource, bindingSource, tokenFor } from "./sync/binding.ts";
 import { createSync, type Sync, syncInterval } from "./sync/loop.ts";
 
 /** A clean stop takes at most this long. */
@@ -185,7 +185,12 @@ function engineParts(held: Held, binding: BindingSource, engine: () => Engine): 
     remember: (secret, kind) => held.known.add(secret, kind),
     folder: held.paths.runtime,
     log,
-    hub: () => binding.read(),
+    hub: (project) => {
+      const bound = binding.read();
+      if (!bound) return undefined;
+      const name = project?.hubProject ?? bound.project;
+      return { url: bound.url, project: name, token: tokenFor(bound, name) };
+    },
     apply: (project, command) => applyCommand(engine().effects, project, command),
   };
 }
@@ -212,7 +217,6 @@ function wire(held: Held, binding: BindingSource, engine: Engine): { projects: P
   });
   const commands = {
     registry,
-    target: ({ projectId, runId }: RuntimeCommand) => projects.find({ projectId, runId }),
     apply: (project: Project, { id, kind, runId, payload, actor }: RuntimeCommand, hub: { name: string; seq: number }) =>
       applyCommand(engine.effects, project, { commandId: id, kind, runId, payload, actor, source: "hub" }, hub),
     leaving: (text: string) => redactor.leaving(text).text,

@@ -46,6 +46,7 @@ describe.each(WORLDS)("%s sync", (_, open) => {
         leaseExpiresAt: new Date(it.clock.now + 30_000).toISOString(),
         presence: "online",
       },
+      generation: it.hub.engine.generation,
     });
     it.clock.now += 10_000;
     const second = await beat({});

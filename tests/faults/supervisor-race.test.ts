@@ -47,7 +47,15 @@ function prepare(folder: string): { root: string; events: string; runId: string 
   const registry = openRegistry(paths.registry, { clock: systemClock });
   const projectRoot = canonicalRoot(checkout);
   const key = projectKey(projectRoot);
-  registry.register({ projectKey: key, projectId: PROJECT_ID, name: "Demo", projectRoot, homeRuntimeId: registry.runtimeId, configRevision: null });
+  registry.register({
+    projectKey: key,
+    projectId: PROJECT_ID,
+    name: "Demo",
+    projectRoot,
+    homeRuntimeId: registry.runtimeId,
+    configRevision: null,
+    hubProject: null,
+  });
   const { folder: stores, events } = paths.project(key);
   privateFolder(stores);
   const store = openEventStore({

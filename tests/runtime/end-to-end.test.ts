@@ -150,7 +150,8 @@ describe("a hub and a Runtime", () => {
       { projectId: PROJECT_ID, name: "Demo", state: "refusing", pending: 1, acked: 2, refused: { sync_sequence_reused: 1 }, lastError: "x" },
     ];
     const presence = await client.presence({ outbox, slots: { running: 1, queued: 2, total: 3 }, harnesses: [{ id: "echo", state: "ready" }] });
-    expect(presence).toMatchObject({ runtimeId: "rtm_0123456789abcdef01234567", host: "here", presence: "online" });
+    expect(presence.generation).toStartWith("gen_");
+    expect(presence.presence).toMatchObject({ runtimeId: "rtm_0123456789abcdef01234567", host: "here", presence: "online" });
     expect(await client.push([])).toEqual({ results: [], cursors: [] });
     expect(await client.commands(0, 0)).toEqual({ known: [], unknown: [] });
     expect(syncEventProblem({})).toBeString();

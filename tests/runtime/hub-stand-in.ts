@@ -9,8 +9,11 @@ type Failure = (request: { path: string; count: number; body: any }) => Response
 export function hubStandIn(options: { port?: number } = {}) {
   const events = new Map<string, StoredEvent>(); // project/run/sequence
   const homes = new Map<string, string>();
+  const prefixes = new Map<string, number>(); // project/run → length of its gapless prefix
   const requests: { path: string; at: number; status: number; rows?: number; bytes?: number; body?: any; agent: string | null }[] = [];
   const commands: any[] = [];
+  const projects = new Map<string, string>(); // projectId → project of the hub
+  let generation: string | undefined;
   const results: { id: string; state: string; reason?: string; detail?: unknown }[] = [];
   const waiters = new Set<() => void>();
   let failure: Failure | undefined;
@@ -30,14 +33,17 @@ export function hubStandIn(options: { port?: number } = {}) {
       const home = `${projectId}/${runId}`;
       if ((homes.get(home) ?? body.runtimeId) !== body.runtimeId) return { ...echo, outcome: "conflict", code: "sync_home_runtime_mismatch" };
       homes.set(home, body.runtimeId);
+      projects.set(projectId, body.project);
       touched.set(home, { projectId, runId });
       if (stored) return { ...echo, outcome: "duplicate" };
       events.set(key, { text, at: performance.now() });
       return { ...echo, outcome: "accepted" };
     });
     const cursors = [...touched.values()].map(({ projectId, runId }) => {
-      let cursor = 0;
+      const known = prefixes.get(`${projectId}/${runId}`) ?? 0;
+      let cursor = events.has(`${projectId}/${runId}/${known}`) ? known : 0; // a test may take events away
       while (events.has(`${projectId}/${runId}/${cursor + 1}`)) cursor++;
+      prefixes.set(`${projectId}/${runId}`, cursor);
       return { projectId, runId, cursor };
     });
     return { results: answers, cursors };
@@ -45,7 +51,11 @@ export function hubStandIn(options: { port?: number } = {}) {
 
   async function poll(url: URL): Promise<Response> {
     const [after, waitMs] = [Number(url.searchParams.get("after")), Number(url.searchParams.get("waitMs"))];
-    const open = () => commands.filter(({ seq, done }) => seq > after && !done).map(({ done, ...command }) => command);
+    const project = url.searchParams.get("project");
+    const open = () =>
+      commands
+        .filter(({ seq, done, hubProject }) => seq > after && !done && (hubProject ?? project) === project)
+        .map(({ done, hubProject, ...command }) => command);
     if (open().length === 0 && waitMs > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, waitMs);
@@ -79,7 +89,10 @@ export function hubStandIn(options: { port?: number } = {}) {
   async function answer(url: URL, body: any): Promise<Response> {
     if (url.pathname === "/v1/runtime/presence") {
       const at = new Date().toISOString();
-      return Response.json({ presence: { runtimeId: body.runtimeId, registeredAt: at, heartbeatAt: at, leaseExpiresAt: at, presence: "online" } });
+      return Response.json({
+        presence: { runtimeId: body.runtimeId, registeredAt: at, heartbeatAt: at, leaseExpiresAt: at, presence: "online" },
+        generation,
+      });
     }
     if (url.pathname === "/v1/sync/events") return Response.json(ingest(body));
     if (url.pathname === "/v1/runtime/commands") return poll(url);
@@ -99,6 +112,11 @@ export function hubStandIn(options: { port?: number } = {}) {
     ingest,
     requests,
     results,
+    projects,
+    /** What the hub calls its store; none, as an older hub, until it is set. */
+    set generation(next: string | undefined) {
+      generation = next;
+    },
     pushes: () => requests.filter(({ path }) => path === "/v1/sync/events"),
     /** Sequences stored for a run, in order. */
     sequences: (runId: string) =>

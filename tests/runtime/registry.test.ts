@@ -64,7 +64,15 @@ test("the id of the Runtime is the same for ever, and a checkout keeps its home 
   using world = setup();
   const registry = world.open();
   const { runtimeId } = registry;
-  const checkout = { projectKey: "k1", projectId: PROJECT_ID, name: "Demo", projectRoot: "/a", homeRuntimeId: runtimeId, configRevision: null };
+  const checkout = {
+    projectKey: "k1",
+    projectId: PROJECT_ID,
+    name: "Demo",
+    projectRoot: "/a",
+    homeRuntimeId: runtimeId,
+    configRevision: null,
+    hubProject: null,
+  };
   registry.register(checkout);
   world.clock.advance(5);
   const again = registry.register({ ...checkout, name: "Renamed", homeRuntimeId: "rtm_ffffffffffffffffffffffff" });

@@ -189,6 +189,45 @@ test("a store copied from another machine is refused, shown, and not changed", a
   expect(readFileSync(to.events).toHex()).toBe(before);
 });
 
+test("checkouts report to the projects of the hub that they name, and take commands from no other", async () => {
+  using folder = temporaryFolder();
+  const [one, two] = [join(folder.path, "one"), join(folder.path, "two")];
+  for (const path of [one, two]) mkdirSync(path);
+  using hub = hubStandIn();
+  await using runtime = await startRuntime(folder.path, { KXM_URL: hub.url }, join(import.meta.dir, "appending-runtime-fixture.ts"));
+  const client = await runtime.client();
+  const first = await client.register({ root: one, projectId: "prj_the_first_one", name: "One", hubProject: "alpha" });
+  const second = await client.register({ root: two, projectId: "prj_the_second_one", name: "Two", hubProject: "beta" });
+  const runs = await Promise.all([first, second].map(({ projectKey }) => client.post(`/v1/projects/${projectKey}/append`)));
+  await until(() => runs.every(({ runId }) => hub.sequences(runId).length === 1), "both events");
+  const projectOf = (projectId: string) => hub.projects.get(projectId);
+  expect([projectOf("prj_the_first_one"), projectOf("prj_the_second_one")]).toEqual(["alpha", "beta"]);
+  hub.command({ id: "cmd_wrong_0001", hubProject: "beta", kind: "pause", projectId: "prj_the_first_one" });
+  hub.command({ id: "cmd_right_0001", hubProject: "alpha", kind: "pause", projectId: "prj_the_first_one" });
+  await until(() => hub.results.filter(({ state }) => state !== "received").length === 2, "both results");
+  const end = (id: string) => hub.results.find((result) => result.id === id && result.state !== "received")!;
+  expect(end("cmd_wrong_0001")).toMatchObject({ state: "refused" });
+  expect(end("cmd_right_0001")).toMatchObject({ state: "applied" });
+});
+
+test("another generation of the hub gets everything again, with the same bytes", async () => {
+  using folder = temporaryFolder();
+  mkdirSync(join(folder.path, "checkout"));
+  using hub = hubStandIn();
+  hub.generation = "gen_one";
+  await using runtime = await startRuntime(folder.path, { KXM_URL: hub.url }, join(import.meta.dir, "appending-runtime-fixture.ts"));
+  const client = await runtime.client();
+  const { projectKey } = await client.register({ root: join(folder.path, "checkout"), projectId: PROJECT_ID, name: "Demo" });
+  const { runId } = await client.post(`/v1/projects/${projectKey}/append`);
+  await until(() => hub.sequences(runId).length === 1, "the event");
+  const before = new Map(hub.events);
+  await until(async () => (await client.status()).sync.projects[0].acked === 1, "the acknowledgement");
+  hub.events.clear(); // an older copy was restored
+  hub.generation = "gen_two";
+  await until(() => hub.sequences(runId).length === 1, "the event again");
+  expect([...hub.events].map(([key, { text }]) => [key, text])).toEqual([...before].map(([key, { text }]) => [key, text]));
+});
+
 test("commands of the hub are done once, answered, and answered again when the answer was lost", async () => {
   using folder = temporaryFolder();
   const checkout = join(folder.path, "checkout");

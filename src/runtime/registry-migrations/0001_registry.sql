@@ -22,6 +22,7 @@ create table projects (
   project_root text not null unique,
   home_runtime_id text not null,
   config_revision text,
+  hub_project text,
   registered_at integer not null,
   used_at integer not null
 ) strict;

@@ -32,11 +32,13 @@ export function outboxTable(context: StoreContext) {
     context,
     "update outbox set acked_at = null where run_id = $runId and sequence > $after and acked_at is not null and acked_at < $before",
   );
-  const requeueAcked = write(context, "update outbox set acked_at = null where acked_at is not null and acked_at < $before");
+  const requeueAcked = write(context, "update outbox set acked_at = null where acked_at is not null");
   const ackedBefore = one<{ n: number }>(
     context,
     "select 1 as n from outbox where run_id = $runId and sequence = $sequence and acked_at is not null and acked_at < $before",
   );
+  const hub = one<{ value: string }>(context, "select value from meta where key = 'synced_hub'");
+  const setHub = write(context, "insert into meta (key, value) values ('synced_hub', $identity) on conflict (key) do update set value = $identity");
   const countPending = one<{ n: number }>(context, `select count(*) as n from outbox indexed by outbox_pending where ${PENDING}`);
   const refusedByCode = all<{ code: string; n: number }>(
     context,
@@ -50,6 +52,8 @@ export function outboxTable(context: StoreContext) {
       pending: (after: number, limit: number): OutboxRow[] => pending({ after, limit }),
       /** Whether the hub acknowledged this event before a moment. */
       ackedBefore: (runId: string, sequence: number, before: number): boolean => ackedBefore({ runId, sequence, before }) !== undefined,
+      /** Which hub the acknowledgements are of; undefined before the first. */
+      hub: (): string | undefined => hub()?.value,
       /** How many rows are in which state. Rows are never deleted and seq has no gaps but those of undone calls, which `sqlite_sequence` undoes too. */
       counts: (): OutboxCounts => {
         const refused = Object.fromEntries(refusedByCode().map(({ code, n }) => [code, n]));
@@ -69,8 +73,12 @@ export function outboxTable(context: StoreContext) {
       retry: (code?: string): number => (code === undefined ? requeue() : requeueCode({ code })),
       /** The hub lost what it had acknowledged of this run (a restore): acked rows above its cursor, acked before `before`, are sent again, with the same bytes. */
       resend: (runId: string, after: number, before: number): number => requeueRun({ runId, after, before }),
-      /** The same for every run: the hub is another generation of itself. */
-      resendAll: (before: number): number => requeueAcked({ before }),
+      /** From now on the hub is this one. What another one acknowledged is sent again, with the same bytes. Answers how many rows. */
+      useHub: (identity: string): number => {
+        const before = hub()?.value;
+        setHub({ identity });
+        return before === undefined || before === identity ? 0 : requeueAcked();
+      },
     },
   };
 }

@@ -6,9 +6,18 @@ import { readPrivate, removePrivate, writePrivate } from "../paths.ts";
 import type { KnownSecrets } from "../redact/known-secrets.ts";
 
 /** The hub of this machine. */
-export type HubBinding = { url: string; project: string; token?: string };
+export type HubBinding = {
+  url: string;
+  /** Of checkouts that name no project of their own. */
+  project: string;
+  token?: string;
+  /** Tokens of single projects, where the hub has such. */
+  tokens?: Record<string, string>;
+};
+/** What to show the hub for a project. */
+export const tokenFor = ({ token, tokens }: HubBinding, project: string): string | undefined => tokens?.[project] ?? token;
 type BindingFile = { schema: "kxm.hub-binding.v1"; url: string; project: string };
-type CredentialFile = { schema: "kxm.hub-env.v1"; url: string; project: string; token?: string };
+type CredentialFile = { schema: "kxm.hub-env.v1"; url: string; project: string; token?: string; tokens?: Record<string, string> };
 
 const PROJECT_DEFAULT = "default";
 export type BindingSource = ReturnType<typeof bindingSource>;
@@ -27,16 +36,21 @@ export function bindingSource(paths: StatePaths, env: Record<string, string | un
       const now = stamp();
       if (now !== seen) {
         current = resolve(paths, env);
-        known.add(current?.token, "hub-token");
+        for (const token of [current?.token, ...Object.values(current?.tokens ?? {})]) known.add(token, "hub-token");
         seen = now;
       }
       return current;
     },
-    /** Binds this machine to a hub. @throws RuntimeRefusal state_file_invalid for an address that is none */
-    bind: ({ url, project, token }: HubBinding) => {
+    /**
+     * Binds this machine to a hub. For the hub it is bound to already it adds what it is given: a project's token stays beside the others.
+     * @throws RuntimeRefusal state_file_invalid for an address that is none
+     */
+    bind: ({ url, project, token }: Pick<HubBinding, "url" | "project" | "token">) => {
       const address = hubUrl(url, "the hub's address");
       known.add(token, "hub-token");
-      writePrivate(paths.hubEnv, `${JSON.stringify({ schema: "kxm.hub-env.v1", url: address, project, token } satisfies CredentialFile)}\n`);
+      const before = readFile<CredentialFile>(paths.hubEnv, "kxm.hub-env.v1");
+      const tokens = { ...(before?.url === address && before.tokens), ...(token && { [project]: token }) };
+      writePrivate(paths.hubEnv, `${JSON.stringify({ schema: "kxm.hub-env.v1", url: address, project, token, tokens } satisfies CredentialFile)}\n`);
       writePrivate(paths.hubBinding, `${JSON.stringify({ schema: "kxm.hub-binding.v1", url: address, project } satisfies BindingFile)}\n`);
       seen = "";
     },
@@ -56,8 +70,10 @@ function resolve(paths: StatePaths, env: Record<string, string | undefined>): Hu
   const address = hubUrl(url, env["KXM_URL"] ? "KXM_URL" : paths.hubBinding);
   const project = env["KXM_PROJECT"] || binding?.project || saved?.project || PROJECT_DEFAULT;
   // A saved token belongs to the hub it was saved for: it is shown to no other address.
-  const token = env["KXM_TOKEN"] || env["KXM_AUTH_TOKEN"] || (saved && hubUrl(saved.url, paths.hubEnv) === address ? saved.token : undefined);
-  return { url: address, project, ...(token && { token: token.trim() }) };
+  const own = saved && hubUrl(saved.url, paths.hubEnv) === address ? saved : undefined;
+  const given = env["KXM_TOKEN"] || env["KXM_AUTH_TOKEN"];
+  const token = (given || own?.token)?.trim();
+  return { url: address, project, ...(token && { token }), ...(!given && own?.tokens && { tokens: own.tokens }) };
 }
 
 function readFile<T extends { schema: string; url: string }>(path: string, schema: T["schema"]): T | undefined {

@@ -1,13 +1,12 @@
 // The rhythm of sync: presence and rows every interval, rows soon after an event, commands all the time. Local work never waits for any of it.
-import { hostname } from "node:os";
 import { HubRefusal } from "../../client/http.ts";
-import { type RuntimeClient, runtimeClient } from "../../client/runtime-client.ts";
 import type { OutboxReport, RuntimeReport } from "../../protocol/sync.ts";
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { OpenProject, ProjectEntry, Projects } from "../projects.ts";
-import type { BindingSource, HubBinding } from "./binding.ts";
-import { type CommandPoll, type CommandSource, commandPoll } from "./commands.ts";
+import type { BindingSource } from "./binding.ts";
+import type { CommandSource } from "./commands.ts";
+import { type Connected, hubConnections } from "./connections.ts";
 
 export const SYNC_INTERVAL_MS_DEFAULT = 10_000;
 export const SYNC_INTERVAL_MS_MIN = 250;
@@ -32,7 +31,7 @@ export type SyncOptions = {
   intervalMs: number;
   log: Log;
   /** Everything of a command source but the hub's name. */
-  commands: Omit<CommandSource, "hub" | "projects" | "log">;
+  commands: Omit<CommandSource, "hub" | "projects" | "log" | "target">;
   /** Slots and harnesses, and when the supervisor started. */
   report(): Omit<RuntimeReport, "outbox">;
   /** Replaces fetch, for the simulator. */
@@ -40,26 +39,21 @@ export type SyncOptions = {
 };
 export type Sync = ReturnType<typeof createSync>;
 
-/** The hub in force, with a client for it. */
-type Connected = { bound: HubBinding; name: string; client: RuntimeClient; poll: CommandPoll };
-
 /** Starts nothing: call `start`, or the single steps. */
 export function createSync(options: SyncOptions) {
   const { projects, log, intervalMs, clock } = options;
   const ending = new AbortController();
   const { signal } = ending;
-  const hub = connection(options, signal);
+  const hub = hubConnections(options, signal);
   const push = oneAtATime(signal, async () => {
-    const to = hub.current();
-    if (to) await Promise.all(projects.open().map((project) => drain(project, to.client, signal, log)));
+    await Promise.all(projects.open().map((project) => drain(project, hub.of(project.key), signal, log)));
   });
   let wakeTimer: Timer | undefined;
   let tickTimer: Timer | undefined;
 
   const tick = async () => {
     projects.refresh();
-    const to = hub.current();
-    if (to) await presence(to, options);
+    await Promise.all(hub.all().map((to) => presence(to, options)));
     await push.now();
   };
   const round = async () => {
@@ -73,11 +67,8 @@ export function createSync(options: SyncOptions) {
     /** One whole round: stores, presence, rows. */
     tick,
     push: push.now,
-    /** One round of the command poll; answers how long to wait before the next. */
-    poll: async (waitMs?: number) => {
-      const to = hub.current();
-      return to ? to.poll.once(to.client, waitMs) : undefined;
-    },
+    /** One round of each command poll; answers how long to wait before the next. */
+    poll: async (waitMs?: number) => Math.max(0, ...(await Promise.all(hub.all().map((to) => to.poll.once(to.client, waitMs))))),
     /** An event was appended. */
     wake: () => {
       if (signal.aborted) return;
@@ -94,10 +85,8 @@ export function createSync(options: SyncOptions) {
     /** How each checkout's sync goes. */
     report: () => ({ ...hub.report(), projects: outboxReports(projects.entries(), hub.report().hub !== undefined) }),
     start: () => {
+      hub.startPolling();
       void round();
-      void pollForEver(hub, intervalMs, signal).catch((error) =>
-        log("command_poll_ended", { level: "error", reason: String(error?.message ?? error) }),
-      );
     },
     /** Ends requests and timers. Rows stay pending. */
     stop: async () => {
@@ -106,44 +95,6 @@ export function createSync(options: SyncOptions) {
       clearTimeout(tickTimer);
       await push.ended();
     },
-  };
-}
-
-/** Follows the binding: a changed one starts afresh, and whoever waits for the old one looks again. */
-function connection(options: SyncOptions, signal: AbortSignal) {
-  let connected: Connected | undefined;
-  let problem: string | undefined;
-  const sleepers = new Set<() => void>();
-  return {
-    current: (): Connected | undefined => {
-      let bound: HubBinding | undefined;
-      try {
-        bound = options.binding.read();
-        problem = undefined;
-      } catch (error) {
-        problem = (error as Error).message;
-      }
-      if (bound === connected?.bound) return connected;
-      connected = bound && connect(bound, options, signal);
-      for (const { pusher } of options.projects.open()) pusher.retryNow();
-      for (const wake of sleepers) wake();
-      return connected;
-    },
-    /** Waits, but not past the end or a changed binding. */
-    pause: (ms: number): Promise<void> => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const wake = () => resolve();
-      const timer = setTimeout(wake, ms);
-      sleepers.add(wake);
-      signal.addEventListener("abort", wake);
-      return promise.finally(() => {
-        clearTimeout(timer);
-        sleepers.delete(wake);
-        signal.removeEventListener("abort", wake);
-      });
-    },
-    /** Which hub, and what is wrong with the files that name it. */
-    report: () => ({ hub: connected && { url: connected.bound.url, project: connected.bound.project }, problem }),
   };
 }
 
@@ -170,36 +121,23 @@ function oneAtATime(signal: AbortSignal, work: () => Promise<void>) {
   };
 }
 
-async function presence({ client }: Connected, { projects, report, log }: SyncOptions) {
+async function presence(to: Connected, { report, log }: SyncOptions) {
   try {
-    await client.presence({ ...report(), outbox: outboxReports(projects.entries(), true) });
+    const { generation } = await to.client.presence({ ...report(), outbox: outboxReports(to.entries(), true) });
+    to.identity = generation ?? to.bound.url;
   } catch (error) {
     if (error instanceof HubRefusal) log("presence_refused", { level: "warn", code: error.code, reason: error.message });
     // No hub at all shows in the push's state.
   }
 }
 
-async function pollForEver(hub: ReturnType<typeof connection>, intervalMs: number, signal: AbortSignal) {
-  while (!signal.aborted) {
-    const to = hub.current();
-    const wait = to ? await to.poll.once(to.client) : intervalMs;
-    if (wait > 0) await hub.pause(wait);
-  }
-}
-
-function connect(bound: HubBinding, options: SyncOptions, signal: AbortSignal): Connected {
-  const { runtimeId, version, projects, log, commands, random, fetch } = options;
-  const identity = { project: bound.project, runtimeId, host: hostname().slice(0, 64) || "unknown", version };
-  const name = `${bound.url}#${bound.project}`;
-  const client = runtimeClient({ url: bound.url, token: bound.token, fetch }, identity, { signal });
-  const poll = commandPoll({ ...commands, hub: name, projects: () => projects.open(), log }, { random });
-  return { bound, name, client, poll };
-}
-
-async function drain({ pusher, key, projectId }: OpenProject, client: RuntimeClient, signal: AbortSignal, log: Log) {
+async function drain({ pusher, store, key, projectId }: OpenProject, to: Connected | undefined, signal: AbortSignal, log: Log) {
+  if (!to) return;
   const before = pusher.report();
   try {
-    while (!signal.aborted && (await pusher.step(client)) === "moved");
+    const { identity } = to;
+    if (identity && store.read.outbox.hub() !== identity) store.commit((tx) => tx.outbox.useHub(identity));
+    while (!signal.aborted && (await pusher.step(to.client)) === "moved");
   } catch (error) {
     if (signal.aborted) return;
     log("push_failed", { level: "error", projectKey: key, projectId, reason: String((error as Error).message) });

@@ -4,7 +4,7 @@ import { statSync, writeFileSync } from "node:fs";
 import type { RuntimeRefusal } from "../../../src/protocol/runtime-errors.ts";
 import { prepareStateRoot } from "../../../src/runtime/paths.ts";
 import { knownSecrets } from "../../../src/runtime/redact/known-secrets.ts";
-import { bindingSource } from "../../../src/runtime/sync/binding.ts";
+import { bindingSource, tokenFor } from "../../../src/runtime/sync/binding.ts";
 import { syncInterval } from "../../../src/runtime/sync/loop.ts";
 import { temporaryFolder } from "../support.ts";
 
@@ -28,7 +28,7 @@ test("a machine is bound, found again, and unbound; the files are private and th
   using world = setup();
   expect(world.source.read()).toBeUndefined();
   world.source.bind({ url: "http://127.0.0.1:7331/", project: "demo", token: "a-token-of-the-hub" });
-  expect(world.source.read()).toEqual({ url: "http://127.0.0.1:7331", project: "demo", token: "a-token-of-the-hub" });
+  expect(world.source.read()).toMatchObject({ url: "http://127.0.0.1:7331", project: "demo", token: "a-token-of-the-hub" });
   expect(world.known.find("x a-token-of-the-hub y").length).toBe(1);
   for (const path of [world.paths.hubBinding, world.paths.hubEnv]) expect(statSync(path).mode & 0o777).toBe(0o600);
   const again = bindingSource(world.paths, {}, knownSecrets());
@@ -37,6 +37,16 @@ test("a machine is bound, found again, and unbound; the files are private and th
   world.source.unbind();
   expect(world.source.read()).toBeUndefined();
   expect(again.read()).toBeUndefined();
+});
+
+test("tokens of several projects of one hub stay beside each other; another hub starts without them", () => {
+  using world = setup();
+  world.source.bind({ url: "http://127.0.0.1:7331", project: "one", token: "a-token-for-one" });
+  world.source.bind({ url: "http://127.0.0.1:7331", project: "two", token: "a-token-for-two" });
+  const bound = world.source.read()!;
+  expect(["one", "two", "three"].map((project) => tokenFor(bound, project))).toEqual(["a-token-for-one", "a-token-for-two", "a-token-for-two"]);
+  world.source.bind({ url: "http://127.0.0.1:7332", project: "two" });
+  expect(world.source.read()).toEqual({ url: "http://127.0.0.1:7332", project: "two", tokens: {} });
 });
 
 test("the environment wins, and a saved token is not shown to another address", () => {
