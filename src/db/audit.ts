@@ -1,6 +1,7 @@
 // Reading what people did. Entries are written with their event (events.ts); this is the other side.
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
+import { slot } from "./slots.ts";
 
 /** A place in the list, newest first. */
 export type AuditPlace = { at: number; project: string; seq: number };
@@ -15,8 +16,16 @@ export type AuditFilter = {
   until?: number | undefined;
 };
 
-export function auditStore({ db, tables: { audit }, now }: Dialect) {
+export function auditStore({ db, tables: { audit }, one, now }: Dialect) {
+  const find = one(
+    db
+      .select()
+      .from(audit)
+      .where(and(eq(audit.project, slot("project")), eq(audit.seq, slot("seq")))),
+  );
   return {
+    /** The note that was written with an event, if a person acted. */
+    find: (project: string, seq: number) => find({ project, seq }),
     /** Entries before a place, newest first. Built per call: which filters are there changes the statement, and people ask, not agents. */
     page(filter: AuditFilter, before: AuditPlace | undefined, limit: number) {
       const { project, actor, action, subject, since, until } = filter;

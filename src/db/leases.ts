@@ -1,5 +1,5 @@
 // Leases: one row per resource, never deleted, so its fence can only rise; and the agents that stand in line for one.
-import { and, asc, count, desc, eq, gt, isNotNull, isNull, lte } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, isNotNull, isNull, lte, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { LeaseRow, LeaseWaiterRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -63,6 +63,21 @@ function leaseLists({ db, tables: { leases }, one, all }: Dialect) {
       .orderBy(desc(leases.freedAt))
       .limit(slot("limit")),
   );
+  const freedOfProject = all(
+    db
+      .select()
+      .from(leases)
+      .where(and(eq(leases.project, slot("project")), isNotNull(leases.freedAt)))
+      .orderBy(desc(leases.freedAt), desc(leases.name))
+      .limit(slot("limit")),
+  );
+  const heldRows = db
+    .select({ one: sql`1` })
+    .from(leases)
+    .where(and(eq(leases.project, slot("project")), held))
+    .limit(slot("limit"))
+    .as("counted");
+  const countHeld = one(db.select({ count: sql<number>`count(*)` }).from(heldRows));
   const lapsedBefore = all(
     db
       .select()
@@ -86,6 +101,10 @@ function leaseLists({ db, tables: { leases }, one, all }: Dialect) {
     held: (project: string, after: string, limit: number) => ofProject({ project, after, limit }),
     /** Leases that ended by time and were not taken over, last ended first. */
     lapsed: (project: string, limit: number) => lapsedOfProject({ project, limit }),
+    /** Free resources of a project, last freed first, whether given back or lapsed. */
+    freed: (project: string, limit: number) => freedOfProject({ project, limit }),
+    /** Held leases of a project; the count stops at `limit`. */
+    countHeld: async (project: string, limit: number) => Number((await countHeld({ project, limit }))!.count),
     lapsedBefore: (at: number, limit: number) => lapsedBefore({ at, limit }),
     heldBy: (project: string, holderId: string, limit: number) => heldBy({ project, holderId, limit }),
   };

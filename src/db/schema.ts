@@ -151,6 +151,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("leases_held").on(t.expiresAt).where(sql`freed_at is null`),
       index("leases_project_held").on(t.project, t.name).where(sql`freed_at is null`),
       index("leases_holder").on(t.holderId, t.name).where(sql`freed_at is null`),
+      index("leases_project_freed").on(t.project, t.freedAt, t.name).where(sql`freed_at is not null`),
       index("leases_lapsed").on(t.freedAt).where(sql`holder_id is not null and freed_at is not null`),
       check("leases_fence", sql`fence >= 1`),
       check("leases_free", sql`holder_id is not null or freed_at is not null`),

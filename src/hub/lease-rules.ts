@@ -50,14 +50,22 @@ export async function release(tx: Tx, agent: Caller, name: string, fence: number
   return lease;
 }
 
-/** Takes a lease away from its holder and serves the line. @throws HubError lease_not_found */
+/**
+ * Takes a lease away from its holder and serves the line.
+ * @param what.fence the token that was looked at: a holder who came later is left alone
+ * @throws HubError lease_not_found, lease_superseded
+ */
 export async function forceRelease(
   tx: Tx,
   by: { actor: string; role: string; origin?: string },
-  { project, name, reason }: { project: string; name: string; reason: string },
+  { project, name, reason, fence }: { project: string; name: string; reason: string; fence?: number },
 ): Promise<LeaseRow> {
   const lease = await tx.leases.lock(resourceOf(project, name));
   if (!lease || lease.holderId === null) throw new HubError("lease_not_found", `nobody holds ${project}/${name}`);
+  if (fence !== undefined && lease.fence !== fence) {
+    const hint = "Look who holds it now, and decide again.";
+    throw new HubError("lease_superseded", `somebody else holds ${project}/${name} by now, under token ${lease.fence}`, { hint });
+  }
   await free(tx, lease, "force_released", by.actor, { role: by.role, reason, origin: by.origin });
   return lease;
 }

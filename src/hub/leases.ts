@@ -65,7 +65,7 @@ export async function release(hub: Hub, agent: Caller, name: string, fence: numb
   return { released: true, lease: rules.leaseOf(lease) };
 }
 
-/** Takes a lease away, with a reason for the audit log. @throws HubError lease_not_found */
+/** Takes a lease away, with a reason for the audit log. @throws HubError lease_not_found, lease_superseded */
 export async function forceRelease(hub: Hub, by: Parameters<typeof rules.forceRelease>[1], what: Parameters<typeof rules.forceRelease>[2]) {
   const lease = await hub.engine.write(what.project, (tx) => rules.forceRelease(tx, by, what));
   hub.metrics.add("leases_released");
@@ -115,6 +115,24 @@ export async function list(
   const shown = rows.slice(0, limit);
   const next = state === "held" && rows.length > limit ? shown.at(-1)!.name : undefined;
   return { leases: await Promise.all(shown.map((lease) => withLine(read, lease, now))), ...(next !== undefined && { next }) };
+}
+
+/** What one resource's log says of a moment: an event of leases, with the reason a person gave for it. */
+export type LeaseMoment = Pick<EventRow, "seq" | "at" | "type" | "actor" | "data"> & { reason?: string };
+
+/** The retained history of a resource, newest first, also of one that is free now. `next` is the `before` of the page after. */
+export async function history(
+  read: Stores,
+  project: string,
+  name: string,
+  { before = Number.MAX_SAFE_INTEGER, limit }: { before?: number | undefined; limit: number },
+): Promise<{ moments: LeaseMoment[]; next?: number }> {
+  const rows = await read.events.about(project, rules.resourceOf(project, name), before, limit + 1);
+  const moments = rows.slice(0, limit).map(async ({ seq, at, type, actor, data }): Promise<LeaseMoment> => {
+    const note = type === "force_released" ? await read.audit.find(project, seq) : undefined;
+    return { seq, at, type, actor, data, ...(note?.reason && { reason: note.reason }) };
+  });
+  return { moments: await Promise.all(moments), ...(rows.length > limit && { next: rows[limit - 1]!.seq }) };
 }
 
 /**

@@ -32,7 +32,7 @@ const PROJECTS_COUNTED = 50;
 
 /** The document around a page's content. */
 export async function framed(visit: Visit, props: PageProps, flashes: readonly FlashText[]): Promise<Html> {
-  const { hub, project, projects, url, now, csrf, session } = visit;
+  const { hub, project, projects, since, url, now, csrf, session } = visit;
   const shown = project === undefined ? projects.slice(0, PROJECTS_COUNTED) : [project];
   const counts = await navCounts(hub, shown);
   const query = project === undefined ? "" : `?project=${encodeURIComponent(project)}`;
@@ -48,7 +48,7 @@ export async function framed(visit: Visit, props: PageProps, flashes: readonly F
       ]}
       counts={counts}
       navHref={`/ui/nav?place=${props.place ?? ""}${project === undefined ? "" : `&project=${encodeURIComponent(project)}`}`}
-      events={props.live === false ? undefined : `/ui/events${query}`}
+      events={props.live === false ? undefined : `/ui/events${query}${since === undefined ? "" : `&after=${since}`}`}
       csrf={csrf}
       session={{ role: session.role, signOut: "/signout" }}
       theme={themeOf(cookieValues(visit.request, THEME_COOKIE)[0])}

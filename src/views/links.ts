@@ -19,14 +19,15 @@ export const messageLink = (id: string, within: Within = {}) => link(`/messages/
 /** A form for a new message. @param to ids or names of agents */
 export const composeLink = (to: readonly string[], within: Within & { correlation?: string | undefined } = {}) =>
   link("/messages/new", { to: to.join(", "), ...within });
-/** A lease is named by its project and its name. */
-export const leaseLink = (project: string, name: string) => link(`/leases/${enc(name)}`, { project });
+/** A lease is named by its project and its name. `.` and `..` would be steps of the path, so they travel as a parameter. */
+export const leaseLink = (project: string, name: string, more: Readonly<Record<string, string>> = {}) =>
+  /^\.\.?$/.test(name) ? link("/leases/-", { project, name, ...more }) : link(`/leases/${enc(name)}`, { project, ...more });
 /** A run of a Runtime. */
 export const runLink = (projectId: string, runId: string, within: Within = {}) => link(`/runs/${enc(projectId)}/${enc(runId)}`, within);
 /** A workflow run of the hub itself. */
-export const workflowRunLink = (id: string, within: Within = {}) => link(`/workflow-runs/${enc(id)}`, within);
+export const workflowRunLink = (id: string, within: Within = {}) => link(`/workflows/${enc(id)}`, within);
 export const approvalLink = (id: string, within: Within = {}) => link(`/approvals/${enc(id)}`, within);
-export const conflictLink = (id: string, within: Within = {}) => link(`/sync/conflicts/${enc(id)}`, within);
-export const alertLink = (id: string, within: Within = {}) => link(`/sync/alerts/${enc(id)}`, within);
+export const conflictLink = (id: string, within: Within = {}) => link(`/sync/${enc(id)}`, within);
+export const alertLink = (id: string, within: Within = {}) => link(`/sync/${enc(id)}`, within);
 /** A Runtime is one per hub project. */
 export const runtimeLink = (project: string, runtimeId: string) => link(`/runtimes/${enc(runtimeId)}`, { project });

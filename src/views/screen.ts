@@ -22,6 +22,8 @@ export interface Visit {
   now: number;
   /** The project in the address, or the only one the session may see; undefined = all projects. */
   project: string | undefined;
+  /** The place in the project's log before anything was read for this answer; undefined over all projects. A page's stream goes on from there. */
+  since: string | undefined;
   /** Projects the session may see, by name. */
   projects: readonly string[];
   url: URL;

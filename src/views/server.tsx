@@ -7,6 +7,7 @@ import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import * as sessions from "../hub/sessions.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
+import { formatCursor } from "../protocol/events.ts";
 import { serveAsset } from "./assets/assets.ts";
 import { cookieValues, csrfOf, sessionCookieName } from "./cookies.ts";
 import { errorPage } from "./error-page.tsx";
@@ -87,6 +88,11 @@ async function visitOf(hub: Hub, { request, params }: Incoming, flashes: Map<str
   const all = session.project === null ? (await hub.engine.read.projects.page("", PROJECTS_MAX)).map(({ project }) => project) : [session.project];
   const asked = url.searchParams.get("project") || undefined;
   const project = session.project ?? (asked === undefined || all.includes(asked) ? asked : undefined);
+  // Taken before the screen reads anything: what is committed from here on reaches the page as a signal.
+  const since =
+    request.method === "GET" && project !== undefined
+      ? formatCursor(hub.engine.generation, await hub.engine.read.events.lastSeq(project))
+      : undefined;
   const form = request.method === "POST" ? new URLSearchParams(new TextDecoder().decode(await readForm(request))) : new URLSearchParams();
   const visit: Visit = {
     hub,
@@ -94,6 +100,7 @@ async function visitOf(hub: Hub, { request, params }: Incoming, flashes: Map<str
     by: { actor: session.id, role: session.role, origin: "dashboard" },
     now,
     project,
+    since,
     projects: all,
     url,
     params: params ?? {},
@@ -168,13 +175,14 @@ function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown)
   hub.metrics.add("errors");
   if (known.status >= 500)
     hub.log({ event: "page_failed", level: "error", requestId, path: new URL(request.url).pathname, code: known.code, error: describeError(error) });
-  const wantsPage = request.method === "GET" && request.headers.get("hx-request") !== "true";
+  const wantsPage = request.headers.get("hx-request") !== "true";
   if (known.code === "session_required" && wantsPage) {
     const { pathname, search } = new URL(request.url);
-    const back = pathname === "/" || pathname.startsWith("/ui/") ? "" : `?back=${encodeURIComponent(pathname + search)}`;
+    const leadsBack = request.method === "GET" && pathname !== "/" && !pathname.startsWith("/ui/");
+    const back = leadsBack ? `?back=${encodeURIComponent(pathname + search)}` : "";
     return redirectTo(request, `/signin${back}`);
   }
-  if (known.code === "session_required" && request.headers.get("hx-request") === "true") return redirectTo(request, "/signin");
+  if (known.code === "session_required") return redirectTo(request, "/signin");
   const hint = typeof known.extras["hint"] === "string" ? known.extras["hint"] : ERRORS[known.code].hint;
   const status = known.status < 400 ? 400 : known.status;
   const headers: Record<string, string> = wantsPage ? {} : { "hx-retarget": "#flash", "hx-reswap": "beforeend" };

@@ -94,6 +94,7 @@ create index leases_project on leases (project, name);
 create index leases_held on leases (expires_at) where freed_at is null;
 create index leases_project_held on leases (project, name) where freed_at is null;
 create index leases_holder on leases (holder_id, name) where freed_at is null;
+create index leases_project_freed on leases (project, freed_at, name) where freed_at is not null;
 create index leases_lapsed on leases (freed_at) where holder_id is not null and freed_at is not null;
 
 create table lease_waiters (

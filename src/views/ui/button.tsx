@@ -15,7 +15,7 @@ type ButtonProps = {
   hotkey?: string;
   /** A link that looks like a button. */
   href?: string;
-  /** Id of the dialog it opens. */
+  /** Id of the dialog it opens. With `href` as well, that is where it leads without script. */
   opens?: string;
   type?: "button" | "submit";
   name?: string;
@@ -48,7 +48,7 @@ export const Button = (props: ButtonProps) => {
   );
   if (href !== undefined)
     return (
-      <a class={classes} href={href} aria-label={label} title={iconOnly ? label : undefined} data-key={hotkey}>
+      <a class={classes} href={href} aria-label={label} title={iconOnly ? label : undefined} data-open={props.opens} data-key={hotkey}>
         {inner}
       </a>
     );

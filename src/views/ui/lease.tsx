@@ -30,8 +30,8 @@ export const Ring = ({ left, ttl }: { left: number; ttl: number }) => {
 
 export type Waiter = { name: Child; since: number };
 
-/** Who waits, in the order they will be served. */
-export const Waiters = ({ of, now }: { of: readonly Waiter[]; now: number }) => (
+/** Who waits, in the order they will be served; `more` stand behind them. */
+export const Waiters = ({ of, more, now }: { of: readonly Waiter[]; more?: number; now: number }) => (
   <ol class="waiters">
     {of.map(({ name, since }, i) => (
       <li>
@@ -42,6 +42,13 @@ export const Waiters = ({ of, now }: { of: readonly Waiter[]; now: number }) => 
         </span>
       </li>
     ))}
+    {more && (
+      <li>
+        <span></span>
+        <span class="quiet">{more} more</span>
+        <span></span>
+      </li>
+    )}
   </ol>
 );
 
@@ -62,10 +69,12 @@ type LeaseRowProps = {
   now: number;
   acts?: Child;
   waiters?: readonly Waiter[];
+  /** How many stand behind those. */
+  moreWaiting?: number;
 };
 
 /** One lease with its countdown and its waiters. */
-export const LeaseRow = ({ id, resource, token, note, holder, holderNote, expiresAt, ttl, now, acts, waiters = [] }: LeaseRowProps) => (
+export const LeaseRow = ({ id, resource, token, note, holder, holderNote, expiresAt, ttl, now, acts, waiters = [], moreWaiting }: LeaseRowProps) => (
   <div class="lease" id={id} data-ttl={ttl} data-row>
     <Ring left={expiresAt - now} ttl={ttl} />
     <div class="lease__name">
@@ -85,7 +94,7 @@ export const LeaseRow = ({ id, resource, token, note, holder, holderNote, expire
     <div class="lease__acts">{acts}</div>
     {waiters.length > 0 && (
       <div class="lease__wait">
-        <Waiters of={waiters} now={now} />
+        <Waiters of={waiters} more={moreWaiting} now={now} />
       </div>
     )}
   </div>

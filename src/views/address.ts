@@ -1,0 +1,18 @@
+// The address a page has itself: with other parameters, and that of its fragment. Addresses of other pages are in links.ts.
+
+/** The page that an address belongs to: a fragment's is its page's. */
+export const pagePath = ({ pathname }: URL): string => pathname.replace(/^\/ui(?=\/)/, "");
+
+/** The fragment of the page at this address, with the same parameters. */
+export const fragmentHref = (url: URL): string => `/ui${pagePath(url)}${url.search}`;
+
+/** This page with some parameters changed (undefined removes one): filters, tabs, pages of a list. */
+export function here(url: URL, changes: Readonly<Record<string, string | undefined>> = {}): string {
+  const query = new URLSearchParams(url.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined) query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return text === "" ? pagePath(url) : `${pagePath(url)}?${text}`;
+}

@@ -1,0 +1,366 @@
+// Leases: who holds what under which token for how long still, who waits, what was freed lately; and the way to take one away.
+/** @jsxImportSource #jsx */
+import type { EventRow, LeaseRow as Lease, LeaseWaiterRow } from "../db/schema.ts";
+import type { Stores } from "../db/tx.ts";
+import * as leases from "../hub/leases.ts";
+import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { act, fieldOf } from "./acts.tsx";
+import { here } from "./address.ts";
+import { domId } from "./dom-id.ts";
+import { agentLink, leaseLink } from "./links.ts";
+import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
+import { livePage } from "./live-page.tsx";
+import { type Screen, screen, type Visit } from "./screen.ts";
+import { Button } from "./ui/button.tsx";
+import { ConfirmDialog } from "./ui/dialog.tsx";
+import { Command, Empty } from "./ui/feedback.tsx";
+import { FilterBar } from "./ui/filter.tsx";
+import { TextField } from "./ui/form.tsx";
+import { LeaseRow, type Waiter } from "./ui/lease.tsx";
+import { PageHead, Section } from "./ui/page.tsx";
+import { Ref, Who } from "./ui/reference.tsx";
+import { Status } from "./ui/status.tsx";
+import { Pager, Table } from "./ui/table.tsx";
+import { Ago, Lasting } from "./ui/time.tsx";
+import { Line, Name, visible } from "./ui/untrusted.tsx";
+
+const WAITERS_SHOWN = 5;
+const FREED_SHOWN = 10;
+const REASON_MAX = 1000;
+const QUALIFIERS = ["holder"];
+
+/** A lease with its line, and whether its holder answers. */
+export type HeldLease = { lease: Lease; waiters: LeaseWaiterRow[]; line: number; holder: { online: boolean; lastSeenAt: number } | undefined };
+/** A free resource and the last thing its log says. */
+type FreedLease = { lease: Lease; last: EventRow | undefined };
+type Place = { project: string; name: string };
+type LeasesData = {
+  projects: readonly string[];
+  asked: Asked;
+  held: HeldLease[];
+  next: Place | undefined;
+  /** Held leases that were looked at for a filter, when there were more. */
+  lookedAt: number | undefined;
+  total: number;
+  freed: FreedLease[];
+};
+
+/** One held lease with what is shown beside it. */
+export async function heldLease({ hub, now }: Pick<Visit, "hub" | "now">, lease: Lease): Promise<HeldLease> {
+  const { read } = hub.engine;
+  const agent = lease.holderId === null ? undefined : await read.agents.find(lease.holderId);
+  return {
+    lease,
+    waiters: lease.lastWaiter === 0 ? [] : await read.leases.waiters(lease.resource, now, WAITERS_SHOWN),
+    line: lease.lastWaiter === 0 ? 0 : await read.leases.countWaiters(lease.resource, now),
+    holder: agent && { online: agent.online === 1, lastSeenAt: hub.presence.lastSeen(agent.id, agent.lastSeenAt) },
+  };
+}
+
+async function load(visit: Visit): Promise<LeasesData> {
+  const { hub, url } = visit;
+  const { read } = hub.engine;
+  const projects = projectsOf(visit);
+  const asked = askedOf(url, QUALIFIERS);
+  const page = await heldPage(read, projects, { from: placeOf(url), keep: keeps(asked) });
+  const freed = (await Promise.all(projects.map((project) => read.leases.freed(project, FREED_SHOWN)))).flat();
+  const newest = freed.sort((a, b) => b.freedAt! - a.freedAt!).slice(0, FREED_SHOWN);
+  return {
+    projects,
+    asked,
+    held: await Promise.all(page.rows.map((lease) => heldLease(visit, lease))),
+    next: page.next,
+    lookedAt: page.lookedAt,
+    total: await countOver(projects, (project) => read.leases.countHeld(project, COUNT_EXACT_MAX + 1)),
+    freed: await Promise.all(
+      newest.map(async (lease) => ({ lease, last: (await read.events.about(lease.project, lease.resource, Number.MAX_SAFE_INTEGER, 1))[0] })),
+    ),
+  };
+}
+
+/** The place behind which a page begins: `project/name`, the project encoded. */
+function placeOf(url: URL): Place | undefined {
+  const [, project, name] = /^([^/]*)\/([\s\S]+)$/.exec(url.searchParams.get("after") ?? "") ?? [];
+  if (project === undefined || name === undefined) return undefined;
+  try {
+    return { project: decodeURIComponent(project), name };
+  } catch {
+    return undefined;
+  }
+}
+const writePlace = ({ project, name }: Place): string => `${encodeURIComponent(project)}/${name}`;
+
+function keeps(asked: Asked): ((lease: Lease) => boolean) | undefined {
+  const holder = askedValue(asked, "holder")?.toLowerCase();
+  const words = asked.words.toLowerCase();
+  if (holder === undefined && words === "") return undefined;
+  return ({ name, holderName }) => name.toLowerCase().includes(words) && (holder === undefined || holderName!.toLowerCase().includes(holder));
+}
+
+/** Held leases by project and name. A filter looks at a bounded number of them: a rare word gives a short page, not a slow one. */
+async function heldPage(
+  read: Stores,
+  projects: readonly string[],
+  { from, keep = () => true }: { from: Place | undefined; keep: ((lease: Lease) => boolean) | undefined },
+) {
+  const rows: Lease[] = [];
+  let [looked, last] = [0, from];
+  for (const project of projects.slice(Math.max(0, from ? projects.indexOf(from.project) : 0))) {
+    for (let after = from?.project === project ? from.name : ""; ; ) {
+      const found = await read.leases.held(project, after, VIEW_ROWS_MAX + 1);
+      for (const lease of found) {
+        if (rows.length === VIEW_ROWS_MAX) return { rows, next: last, lookedAt: undefined };
+        if (looked++ === LIST_SCAN_ROWS_MAX) return { rows, next: last, lookedAt: LIST_SCAN_ROWS_MAX };
+        last = { project, name: lease.name };
+        after = lease.name;
+        if (keep(lease)) rows.push(lease);
+      }
+      if (found.length <= VIEW_ROWS_MAX) break;
+    }
+  }
+  return { rows, next: undefined, lookedAt: undefined };
+}
+
+/** How a resource is called: with its project where several are shown. */
+const resourceName = ({ project, name }: Place, several: boolean): string => (several ? `${project} ${name}` : name);
+
+/** One held lease: the same row in the list and on the page of its resource. */
+export const HeldRow = ({ held: { lease, waiters, line, holder }, visit, several }: { held: HeldLease; visit: Visit; several: boolean }) => {
+  const { now } = visit;
+  const { project, name, holderId, holderName, fence, acquiredAt, renewedAt, expiresAt, ttlMs } = lease;
+  const more = line - waiters.length;
+  return (
+    <LeaseRow
+      id={domId("lease", project, name)}
+      resource={
+        <Ref href={leaseLink(project, name)}>
+          <Line text={name} />
+        </Ref>
+      }
+      token={fence}
+      note={
+        <>
+          held for <Lasting since={acquiredAt} now={now} />
+          {several && (
+            <>
+              {" · "}
+              <Line text={project} />
+            </>
+          )}
+        </>
+      }
+      holder={<Who name={holderName!} href={agentLink(holderId!)} />}
+      holderNote={<HolderNote holder={holder} renewedAt={renewedAt} acquiredAt={acquiredAt} now={now} />}
+      expiresAt={expiresAt}
+      ttl={ttlMs}
+      now={now}
+      acts={visit.session.role !== "viewer" && <TakeAway lease={lease} visit={visit} />}
+      waiters={[
+        ...waiters.map(
+          ({ agentId, agentName, askedAt }): Waiter => ({
+            name: (
+              <Ref href={agentLink(agentId)}>
+                <Name text={agentName} />
+              </Ref>
+            ),
+            since: askedAt,
+          }),
+        ),
+      ]}
+      moreWaiting={more > 0 ? more : undefined}
+    />
+  );
+};
+
+type HolderNoteProps = { holder: HeldLease["holder"]; renewedAt: number; acquiredAt: number; now: number };
+
+const HolderNote = ({ holder, renewedAt, acquiredAt, now }: HolderNoteProps) => {
+  if (holder && !holder.online)
+    return (
+      <Status
+        state="lost contact"
+        word="offline"
+        why={
+          <>
+            last seen <Ago at={holder.lastSeenAt} now={now} plain />
+          </>
+        }
+      />
+    );
+  return renewedAt === acquiredAt ? (
+    <>not renewed yet</>
+  ) : (
+    <>
+      renewed <Ago at={renewedAt} now={now} plain />
+    </>
+  );
+};
+
+/** The button that takes a lease away, and the question it asks. Without script the page of the resource asks. */
+const TakeAway = ({ lease, visit }: { lease: Lease; visit: Visit }) => {
+  const id = domId("take", lease.project, lease.name);
+  const { project, name } = lease;
+  return (
+    <>
+      <Button small href={leaseLink(project, name, { act: "force-release" })} opens={id}>
+        Force release…
+      </Button>
+      <ConfirmDialog
+        id={id}
+        title={`Force release token ${lease.fence}?`}
+        action="/leases/force-release"
+        csrf={visit.csrf}
+        target={`#${id}`}
+        confirm="Force release"
+        cancel="Leave it"
+      >
+        <TakeAwayFields lease={lease} id={id} />
+      </ConfirmDialog>
+    </>
+  );
+};
+
+/** What is taken away, exactly, and why. */
+export const TakeAwayFields = ({ lease: { project, name, fence, holderName }, id }: { lease: Lease; id: string }) => (
+  <>
+    <p>
+      <code class="id">
+        <Line text={name} />
+      </code>{" "}
+      of <Line text={project} /> is held by <Name text={holderName!} /> under token <code class="id">{fence}</code>.
+    </p>
+    <p>
+      The holder is not asked. Whoever is first in line gets the next token, and what checks tokens refuses <code class="id">{fence}</code> from then
+      on.
+    </p>
+    <input type="hidden" name="project" value={project} />
+    <input type="hidden" name="name" value={name} />
+    <input type="hidden" name="fence" value={String(fence)} />
+    <TextField id={`${id}-reason`} name="reason" label="Reason" hint="kept in the audit" required maxlength={REASON_MAX} />
+  </>
+);
+
+const forceRelease = screen({
+  method: "POST",
+  path: "/leases/force-release",
+  role: "operator",
+  run: (visit) => {
+    const project = visit.form.get("project") ?? "";
+    const name = visit.form.get("name") ?? "";
+    visit.requireProject(project);
+    return act(visit, leaseLink(project, name), async () => {
+      const reason = fieldOf(visit.form, "reason", REASON_MAX);
+      const fence = Number(fieldOf(visit.form, "fence", 16));
+      await leases.forceRelease(visit.hub, visit.by, { project, name, reason, fence });
+      return { tone: "ok", text: `${visible(name)} was taken away, token ${fence}.`, hint: "Whoever is first in line has it now." };
+    });
+  },
+});
+
+const FREED_WORDS: Record<string, string> = { released: "given back", force_released: "taken away by an operator", lapsed: "ran out" };
+
+const Freed = ({ data, visit }: { data: LeasesData; visit: Visit }) => (
+  <Section title="Recently freed" note="the next holder gets a higher token">
+    <Table
+      caption="Resources that were freed last"
+      rows={data.freed}
+      id={({ lease }) => domId("freed", lease.project, lease.name)}
+      columns={[
+        {
+          head: "Resource",
+          kind: "main",
+          cell: ({ lease: { project, name } }) => (
+            <Ref href={leaseLink(project, name)}>
+              <code>
+                <Line text={resourceName({ project, name }, data.projects.length > 1)} />
+              </code>
+            </Ref>
+          ),
+        },
+        {
+          head: "How",
+          phone: "line",
+          cell: ({ lease, last }) =>
+            lease.holderId === null ? (
+              <Status state="free" word={FREED_WORDS[last?.type ?? ""] ?? "free"} />
+            ) : (
+              <Status state="lapsed" word="ran out" why="nobody renewed it" />
+            ),
+        },
+        {
+          head: "Last holder",
+          cell: ({ lease, last }) => {
+            const name = lease.holderName ?? last?.data["holderName"];
+            return typeof name === "string" ? <Name text={name} /> : "–";
+          },
+        },
+        { head: "Token", kind: "num", tight: true, cell: ({ lease }) => <code>{lease.fence}</code> },
+        { head: "Freed", kind: "num", tight: true, cell: ({ lease }) => <Ago at={lease.freedAt!} now={visit.now} /> },
+      ]}
+    />
+  </Section>
+);
+
+const Held = ({ data, visit }: { data: LeasesData; visit: Visit }) => {
+  const { held, next, lookedAt, asked, total } = data;
+  const filtered = asked.words !== "" || asked.qualifiers.length > 0;
+  const later = visit.url.searchParams.has("after");
+  return (
+    <Section title="Held" count={filtered ? held.length : total}>
+      {held.map((one) => (
+        <HeldRow held={one} visit={visit} several={data.projects.length > 1} />
+      ))}
+      {held.length === 0 && filtered && <p class="section__note">No held lease fits.</p>}
+      {held.length === 0 && !filtered && (
+        <Empty title="Nothing is held.">
+          An agent takes a lease before it touches what others must not, and shows its token to whatever it guards.
+        </Empty>
+      )}
+      {held.length === 0 && !filtered && <Command text="kxm lease acquire branch:main --ttl 10m" />}
+      {(next || later) && (
+        <Pager
+          shown={lookedAt === undefined ? `${held.length} shown, by name` : `${held.length} shown of the next ${lookedAt.toLocaleString("en")}`}
+          newer={later ? here(visit.url, { after: undefined }) : undefined}
+          older={next && here(visit.url, { after: writePlace(next) })}
+        />
+      )}
+    </Section>
+  );
+};
+
+const LeasesView = ({ data, visit }: { data: LeasesData; visit: Visit }) => {
+  const waiting = data.held.reduce((sum, { line }) => sum + line, 0);
+  return (
+    <>
+      <PageHead
+        title="Leases"
+        sub={[
+          `${data.total > COUNT_EXACT_MAX ? "1,000+" : data.total} held`,
+          waiting > 0 && `${waiting} ${waiting === 1 ? "waiter" : "waiters"}`,
+          "only the hub’s clock counts",
+        ]}
+      />
+      <FilterBar
+        action="/leases"
+        placeholder="part of a name, holder:"
+        keep={keptBy(visit.url)}
+        qualifiers={chipsOf(visit.url, data.asked)}
+        value={data.asked.words}
+      />
+      <Held data={data} visit={visit} />
+      {data.freed.length > 0 && <Freed data={data} visit={visit} />}
+    </>
+  );
+};
+
+const list = livePage<LeasesData>({
+  path: "/leases",
+  id: "leases",
+  place: "leases",
+  topic: ["leases", "agents"],
+  load,
+  title: () => "Leases",
+  view: (data, visit) => <LeasesView data={data} visit={visit} />,
+});
+
+export const screens: readonly Screen[] = [...list, forceRelease];
