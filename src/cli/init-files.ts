@@ -59,9 +59,10 @@ gates:
   # tests:
   #   argv: [npm, test]
   # deliver:                       # one holder at a time, with a fencing token in KXM_FENCING_TOKEN
-  #   argv: [kxm, gate, push, --commit, "{{commit}}", --to, refs/heads/main]
+  #   argv: [kxm, gate, push, --commit, "{{commit}}", --to, refs/heads/main, --expect, "{{base}}", --json]
+  #   env: [SSH_AUTH_SOCK]
   #   lease: branch:main
-  #   effect: receipt-queryable
+  #   effect: external-idempotent  # pushing again what is there already changes nothing
 `;
 
 const example = (found: string[]) => `# An example, not loaded: copy what you need to .kxm/agents and .kxm/workflows.

@@ -4,6 +4,7 @@ import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addCompletion } from "./completion.ts";
 import { addDemo } from "./demo.ts";
+import { addGate } from "./gate.ts";
 import { addHarness } from "./harness.ts";
 import { addHub } from "./hub.ts";
 import { addInit } from "./init.ts";
@@ -35,6 +36,7 @@ const GROUPS: readonly AddGroup[] = [
   addIntake,
   addProject,
   addHarness,
+  addGate,
   addRedact,
   addStore,
   addDemo,

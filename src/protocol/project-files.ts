@@ -137,7 +137,7 @@ export const GateCommand = Closed(
     argv: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
       minItems: 1,
       maxItems: 64,
-      description: "The program and its arguments; no shell reads them. {{branch}}, {{commit}}, {{runId}} and {{stepId}} are filled in",
+      description: "The program and its arguments; no shell reads them. {{branch}}, {{commit}}, {{base}}, {{runId}} and {{stepId}} are filled in",
     }),
     timeoutMs: Type.Optional(Whole(100, 86_400_000, "Longest the command may take (default 600000)")),
     cwd: Type.Optional(Type.String({ pattern: `^\\.$|${RELATIVE_PATH}`, description: "Folder inside the repository (default its root)" })),

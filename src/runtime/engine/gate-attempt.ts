@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
+import { type Receipt, receiptsIn } from "../../protocol/receipt.ts";
 import { environmentFor } from "../harness/environment.ts";
 import { findProgram } from "../harness/programs.ts";
 import type { Failure } from "../harness/result.ts";
@@ -28,9 +29,9 @@ const identityOf = ({ run, attempt }: Work) => ({ stepId: run.visit!.stepId, ste
 
 /** Fills in what a gate may name of its run. */
 export const fill = (text: string, run: Execution, stepId: string): string =>
-  text.replaceAll(/\{\{\s*(branch|commit|runId|stepId)\s*\}\}/g, (_, name: string) => {
+  text.replaceAll(/\{\{\s*(branch|commit|base|runId|stepId)\s*\}\}/g, (_, name: string) => {
     const branch = Object.values(run.results).findLast(({ changes }) => changes?.commit === run.head)?.changes?.branch;
-    return { branch: branch ?? run.head, commit: run.head, runId: run.runId, stepId }[name]!;
+    return { branch: branch ?? run.head, commit: run.head, base: run.base, runId: run.runId, stepId }[name]!;
   });
 
 /** Runs or re-attaches one attempt. @returns its closing events, or undefined when it was left to another supervisor */
@@ -205,7 +206,9 @@ function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewE
     producer: gateId,
     text: canonical({ argv: gate.argv, commit: attempt.workspace.base, exitCode: end.output.exitCode }),
   });
-  return closing(work, { passed, evidence: [evidence], exitCode: end.output.exitCode, wallMs: end.wallMs, tail });
+  const receipts = passed ? receiptsIn(end.output.stdout) : [];
+  const shown = receipts.map((receipt) => piece(context.newId, { key: gateId, kind: "receipt", producer: receipt.provider, text: receipt.id }));
+  return closing(work, { passed, evidence: [evidence, ...shown], receipts, exitCode: end.output.exitCode, wallMs: end.wallMs, tail });
 }
 
 function artifactsExist(work: Work, gateId: string, gate: GateArtifacts): NewEvent[] {
@@ -221,6 +224,7 @@ function artifactsExist(work: Work, gateId: string, gate: GateArtifacts): NewEve
 }
 
 type Closing = {
+  receipts?: Receipt[];
   failure?: Failure;
   cancelled?: boolean;
   passed?: boolean;
@@ -233,11 +237,16 @@ type Closing = {
 function closing(work: Work, end: Closing): NewEvent[] {
   const { run, attempt } = work;
   const { failure, cancelled, passed, evidence, exitCode, wallMs = 0, tail } = end;
+  const receipts = end.receipts?.map(({ schema: _, ...receipt }) => receipt) ?? [];
   const identity = identityOf(work);
   const error = failure && { class: failure.class, component: stepOf(run, run.visit!.stepId).gate!, retryable: failure.retryable };
   const effect = attempt.effectId && attempt.status === "executing" ? effectOf(attempt.effectId, attempt.effectClass, attempt.attemptId) : undefined;
   return [
     ...(effect ? [{ type: "effect.observed" as const, payload: { ...identity, status: "observed" as const, effect } }] : []),
+    ...(effect && receipts.length > 0
+      ? [{ type: "effect.receipt_recorded" as const, payload: { ...identity, status: "receipt_recorded" as const, effect, receipts } }]
+      : []),
+    ...(receipts.length > 0 ? [{ type: "delivery.status_changed" as const, payload: { ...identity, status: "delivered" as const, receipts } }] : []),
     {
       type: "attempt.status_changed",
       payload: {

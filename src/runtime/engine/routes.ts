@@ -3,7 +3,7 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { EngineParts } from "../contract.ts";
 import { harnessReports } from "../harness/probe.ts";
 import type { LocalRequest, LocalRoute } from "../local-route.ts";
-import { inspectBundle } from "../project/bundle.ts";
+import { inspectBundle, loadBundle } from "../project/bundle.ts";
 import { listWorktrees, removeWorktree, whyKeep } from "../workspace/worktrees.ts";
 import type { ProjectEngine } from "./project-engine.ts";
 import { verify } from "./receipts.ts";
@@ -43,6 +43,7 @@ type Of = (request: LocalRequest) => ProjectEngine;
 function runRoutes(of: Of): LocalRoute[] {
   const RUN = "/v1/projects/:projectKey/runs/:runId";
   return [
+    { method: "GET", path: "/v1/projects/:projectKey/gates/:gateId", answer: (request) => gateOf(request, of) },
     { method: "GET", path: `${RUN}/view`, answer: (request) => ({ run: viewOf(of(request), request.params["runId"]!) }) },
     {
       method: "GET",
@@ -74,6 +75,13 @@ function runRoutes(of: Of): LocalRoute[] {
       },
     },
   ];
+}
+
+/** A gate as the project's files say it now. */
+function gateOf(request: LocalRequest, of: Of) {
+  const gate = loadBundle(of(request).project.root).gates.get(request.params["gateId"]!);
+  if (!gate) throw new RuntimeRefusal("project_invalid", `gates.yaml has no gate called ${request.params["gateId"]}`);
+  return { gate };
 }
 
 function intakeRoutes(of: Of): LocalRoute[] {
