@@ -13,6 +13,7 @@ import * as messages from "../protocol/messages.ts";
 import * as ops from "../protocol/ops.ts";
 import * as runs from "../protocol/runs.ts";
 import * as runtimes from "../protocol/runtimes.ts";
+import * as search from "../protocol/search.ts";
 import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
@@ -22,6 +23,7 @@ import * as workflows from "../protocol/workflows.ts";
 
 /** By file name. A protocol file with schemas that is not here fails the reference's test. */
 const MODULES: Record<string, object> = {
+  search,
   "webhook-endpoints": webhookEndpoints,
   context,
   journal,

@@ -15,6 +15,7 @@ import { opsRoutes } from "./ops.ts";
 import type { Route } from "./route.ts";
 import { runRoutes } from "./runs.ts";
 import { runtimeRoutes } from "./runtimes.ts";
+import { searchRoutes } from "./search.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { streamRoutes } from "./streams.ts";
 import { syncRoutes } from "./sync.ts";
@@ -45,6 +46,7 @@ export const ROUTES: readonly Route[] = [
   ...workflowRoutes,
   ...journalRoutes,
   ...contextRoutes,
+  ...searchRoutes,
   // who is told
   ...webhookEndpointRoutes,
   // who may do what

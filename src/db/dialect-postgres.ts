@@ -67,6 +67,7 @@ export function postgresDialect(client: SQL, guarded: Guard): Dialect {
     return () => (it ??= query.prepare(""));
   };
   return {
+    kind: "postgres",
     db,
     tables: postgresTables,
     one: (query) => {

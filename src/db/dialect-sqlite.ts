@@ -80,6 +80,7 @@ export function sqliteDialect(connection: Connection, onFailure: (error: unknown
     }
   };
   return {
+    kind: "sqlite",
     db,
     tables: sqliteTables,
     one: (query) => {

@@ -4,6 +4,8 @@ import type { Database } from "bun:sqlite";
 import { SQL } from "bun";
 import { sha256 } from "../protocol/canonical.ts";
 import hub from "./migrations/0001_hub.sql" with { type: "text" };
+import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
+import search from "./migrations/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
 export type Migration = { name: string; sqlite: string; postgres?: string };
@@ -11,7 +13,10 @@ export type Applied = { name: string; hash: string };
 type DialectName = "sqlite" | "postgres";
 
 /** In order. A released one never changes. */
-export const MIGRATIONS: readonly Migration[] = [{ name: "0001_hub", sqlite: hub }];
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0001_hub", sqlite: hub },
+  { name: "0002_search", sqlite: search, postgres: searchPostgres },
+];
 /** Marks a SQLite file as ours ("KXM1"), so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4b58_4d31;
 const POSTGRES_LOCK = 7_331; // several hubs may start at once

@@ -24,6 +24,7 @@ export type SessionRow = Tables["sessions"]["$inferSelect"];
 export type WorkflowRunRow = Tables["workflowRuns"]["$inferSelect"];
 export type JournalRow = Tables["workflowJournal"]["$inferSelect"];
 export type ContextItemRow = Tables["contextItems"]["$inferSelect"];
+export type SearchRow = Tables["searchDocuments"]["$inferSelect"];
 export type WebhookRow = Tables["webhooksOut"]["$inferSelect"];
 export type DeliveryRow = Tables["webhookDeliveries"]["$inferSelect"];
 
@@ -597,6 +598,29 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("webhook_deliveries_finished").on(t.finishedAt).where(sql`finished_at is not null`),
     ],
   ),
+
+  // --- search ---------------------------------------------------------------------------------------------------------------------------------
+  // What is searchable, made from the event log. A full-text index over it is kept by the database itself (migrations/0002_search.sql).
+  searchDocuments: table(
+    "search_documents",
+    {
+      docId: integer().primaryKey(), // milliseconds × 4096 + a part of the event's number: newer things have larger ones
+      kind: text().notNull(),
+      subjectId: text().notNull(),
+      project: text().notNull(),
+      at: integer().notNull(),
+      sender: text(),
+      recipient: text(),
+      status: text(),
+      title: text().notNull(),
+      body: text().notNull(),
+      scope: text().notNull(), // project, kind, sender and recipient as words of the index
+      through: integer().notNull(), // runs: the last sequence whose texts are in
+    },
+    (t) => [uniqueIndex("search_documents_subject").on(t.kind, t.subjectId)],
+  ),
+
+  searchCursors: table("search_cursors", { project: text().primaryKey(), seq: integer().notNull() }),
 
   // --- the store itself -----------------------------------------------------------------------------------------------------------------------
   meta: table("meta", { key: text().primaryKey(), value: text().notNull() }),

@@ -20,6 +20,7 @@ import { projectStore } from "./projects.ts";
 import { retentionStore } from "./retention.ts";
 import { runtimeStore } from "./runtimes.ts";
 import type { EventRow } from "./schema.ts";
+import { searchStore } from "./search.ts";
 import { sessionStore } from "./sessions.ts";
 import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
@@ -61,6 +62,7 @@ const STORES = {
   journal: journalStore,
   workflows: workflowStore,
   webhookEndpoints: webhookEndpointStore,
+  search: searchStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

@@ -9,6 +9,7 @@ import { describeError } from "./log.ts";
 import { expireMessages } from "./message-sweep.ts";
 import { flushPresence, sweepStale } from "./presence.ts";
 import * as retention from "./retention.ts";
+import * as search from "./search.ts";
 import * as sessions from "./sessions.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
@@ -39,6 +40,8 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
     { name: "sessions", everyMs: SESSIONS_FLUSH_MS, run: writeSessions, last: true },
     { name: "activity", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
+    { name: "search", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
+    { name: "search sweep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
     { name: "memory", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
     { name: "retention", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
   ];

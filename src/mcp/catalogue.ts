@@ -3,6 +3,7 @@ import type { Tool } from "./tool.ts";
 import * as context from "./tools/context.ts";
 import * as leases from "./tools/leases.ts";
 import * as messages from "./tools/messages.ts";
+import * as search from "./tools/search.ts";
 import * as workflows from "./tools/workflows.ts";
 
 export const TOOLS: readonly Tool[] = [
@@ -29,6 +30,7 @@ export const TOOLS: readonly Tool[] = [
   context.getState,
   context.episode,
   context.promote,
+  search.find,
 ];
 
 /** What a client is told when it connects. */

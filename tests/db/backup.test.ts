@@ -6,6 +6,7 @@ import { backUp, manifestOf } from "../../src/db/backup.ts";
 import type { Engine } from "../../src/db/engine.ts";
 import { figuresOfDatabase, figuresOfFile } from "../../src/db/figures.ts";
 import { FENCES_PER_RESTORE } from "../../src/db/meta.ts";
+import { MIGRATIONS } from "../../src/db/migrate.ts";
 import { openEngine } from "../../src/db/open.ts";
 import { restore } from "../../src/db/restore.ts";
 import { verifyPostgres, verifySqlite } from "../../src/db/verify.ts";
@@ -53,7 +54,12 @@ describe("backup", () => {
     await writer;
     expect(written).toBeGreaterThan(1_500); // the hub went on meanwhile
     expect([...steps]).toEqual(expect.arrayContaining(["pages", "messages", "sync_events", "hash"]));
-    expect(manifest).toMatchObject({ kind: "kxm.backup.v1", generation: engine.generation, schema: 1, createdAt: "2027-01-15T08:00:00.000Z" });
+    expect(manifest).toMatchObject({
+      kind: "kxm.backup.v1",
+      generation: engine.generation,
+      schema: MIGRATIONS.length,
+      createdAt: "2027-01-15T08:00:00.000Z",
+    });
     expect(manifest.sha256).toBe(sha256(readFileSync(target)));
     expect(JSON.parse(readFileSync(manifestOf(target), "utf8"))).toEqual(manifest);
     expect([target, manifestOf(target)].map((name) => statSync(name).mode & 0o777)).toEqual([0o600, 0o600]);
@@ -319,7 +325,13 @@ describe("doctor", () => {
     engine.announce("http://127.0.0.1:7331");
     await Promise.all(range(40).map((n) => put(engine, n + 1)));
     const figures = await figuresOfFile(path, START, { messagesMs: 7 * 86_400_000 });
-    expect(figures).toMatchObject({ kind: "sqlite", generation: engine.generation, restores: 0, createdAt: START, schema: { applied: 1, known: 1 } });
+    expect(figures).toMatchObject({
+      kind: "sqlite",
+      generation: engine.generation,
+      restores: 0,
+      createdAt: START,
+      schema: { applied: MIGRATIONS.length, known: MIGRATIONS.length },
+    });
     expect(figures.version).toMatch(/^SQLite 3\.\d+/);
     expect(figures.bytes.data).toBe(statSync(path).size);
     expect(figures.bytes.wal).toBeGreaterThan(0);
@@ -344,7 +356,11 @@ describe("doctor", () => {
       await using world = await postgresWorld();
       await Promise.all(range(5).map((n) => put(world.engine, n + 1)));
       const figures = await figuresOfDatabase(world.location, START, { messagesMs: 86_400_000 });
-      expect(figures).toMatchObject({ kind: "postgres", generation: world.engine.generation, schema: { applied: 1, known: 1 } });
+      expect(figures).toMatchObject({
+        kind: "postgres",
+        generation: world.engine.generation,
+        schema: { applied: MIGRATIONS.length, known: MIGRATIONS.length },
+      });
       expect(figures.where).not.toContain("postgres:");
       expect(figures.version).toStartWith("PostgreSQL ");
       expect(figures.bytes.data).toBeGreaterThan(1_000_000);

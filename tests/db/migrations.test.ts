@@ -12,7 +12,7 @@ import { messageRow } from "../support/rows.ts";
 
 const STRACE = Bun.which("strace");
 const NEXT: Migration = {
-  name: "0002_labels",
+  name: "0042_labels",
   sqlite: `create table labels (id text primary key not null, message_id text not null) strict;
     create index labels_message on labels (message_id);
     alter table messages add column label text;
@@ -33,12 +33,12 @@ test("a store is copied and the copy verified before its first migration", async
   const path = `${folder.path}/kxm.db`;
   await storeOf(path, 30);
   await (await open(path, BOTH)).close();
-  const copies = readdirSync(folder.path).filter((name) => name.includes(".before-0002_labels-"));
-  expect(copies).toEqual(["kxm.db.before-0002_labels-20270115T080000Z", "kxm.db.before-0002_labels-20270115T080000Z.json"]);
+  const copies = readdirSync(folder.path).filter((name) => name.includes(".before-0042_labels-"));
+  expect(copies).toEqual(["kxm.db.before-0042_labels-20270115T080000Z", "kxm.db.before-0042_labels-20270115T080000Z.json"]);
   expect(await verifySqlite(`${folder.path}/${copies[0]}`)).toMatchObject({ ok: true, checked: { messages: 30 } });
   using migrated = new Database(path, { readonly: true });
   expect(migrated.query("select count(*) as n from messages where label = 'old'").get()).toEqual({ n: 30 });
-  expect(migrated.query("pragma user_version").get()).toEqual({ user_version: 2 });
+  expect(migrated.query("pragma user_version").get()).toEqual({ user_version: MIGRATIONS.length + 1 });
 });
 
 test("a new store and one that is up to date are not copied", async () => {
@@ -64,19 +64,19 @@ test("only the newest three copies are kept", async () => {
   using folder = temporaryFolder();
   const path = `${folder.path}/kxm.db`;
   const steps = range(5).map(
-    (n): Migration => ({ name: `000${n + 2}_step`, sqlite: `create table step_${n} (id text primary key not null) strict;` }),
+    (n): Migration => ({ name: `004${n + 2}_step`, sqlite: `create table step_${n} (id text primary key not null) strict;` }),
   );
   await storeOf(path, 1);
   for (const n of range(5)) await (await open(path, [...MIGRATIONS, ...steps.slice(0, n + 1)], START + n * 60_000)).close();
   const copies = readdirSync(folder.path).filter((name) => name.includes(".before-") && !name.endsWith(".json"));
-  expect(copies.map((name) => name.match(/before-(\d+)_/)![1]).sort()).toEqual(["0004", "0005", "0006"]);
+  expect(copies.map((name) => name.match(/before-(\d+)_/)![1]).sort()).toEqual(["0044", "0045", "0046"]);
 });
 
 test("a migration that fails leaves the store as it was", async () => {
   using folder = temporaryFolder();
   const path = `${folder.path}/kxm.db`;
   await storeOf(path, 3);
-  const broken: Migration = { name: "0002_broken", sqlite: `${NEXT.sqlite} insert into nowhere values (1);` };
+  const broken: Migration = { name: "0042_broken", sqlite: `${NEXT.sqlite} insert into nowhere values (1);` };
   expect((await attempt(open(path, [...MIGRATIONS, broken]))).error?.message).toContain("no such table");
   expect(await verifySqlite(path)).toMatchObject({ ok: true });
   await (await open(path)).close();
@@ -89,7 +89,7 @@ test("a store of a newer schema is refused, also when its file does not say so y
   await (await open(path, BOTH)).close();
   expect((await attempt(open(path))).code).toBe("store_newer");
   const database = new Database(path);
-  database.exec("pragma user_version = 1");
+  database.exec(`pragma user_version = ${MIGRATIONS.length}`);
   database.close(true);
   expect((await attempt(open(path))).code).toBe("store_newer");
 });

@@ -1,0 +1,118 @@
+// Searchable documents and finding them. The one store whose query differs by engine: FTS5 here, full-text search there; the answer is the same.
+import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import type { Dialect } from "./dialect.ts";
+import type { SearchRow } from "./schema.ts";
+import { everySlot, slot } from "./slots.ts";
+
+/** What must stand in a document: words of its scope, and terms of its texts that match by their beginning. */
+export type Match = { scope: string[]; terms: { text: string; phrase: boolean }[] };
+export type Find = { match: Match; before: number; from: number; status: string | undefined; limit: number };
+
+const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+/** FTS5: quoted strings only, so that nothing a person types is an operator. */
+const ftsQuery = ({ scope, terms }: Match) =>
+  [...scope.map((word) => `scope : ${quoted(word)}`), ...terms.map(({ text, phrase }) => `{title body} : ${quoted(text)}${phrase ? "" : " *"}`)].join(
+    " AND ",
+  );
+/** PostgreSQL: words of letters and digits only, so there is nothing to escape. Phrases follow each other. */
+const tsQuery = ({ scope, terms }: Match) =>
+  [...scope, ...terms.map(({ text, phrase }) => (phrase ? `(${text.split(" ").join(" <-> ")})` : `${text}:*`))].join(" & ");
+
+export function searchStore({ db, kind, tables: { searchDocuments: documents, searchCursors }, one, all, run, now }: Dialect) {
+  const findSubject = one(
+    db
+      .select()
+      .from(documents)
+      .where(and(eq(documents.kind, slot("kind")), eq(documents.subjectId, slot("subjectId")))),
+  );
+  const taken = one(
+    db
+      .select({ docId: documents.docId })
+      .from(documents)
+      .where(eq(documents.docId, slot("docId"))),
+  );
+  const insert = run(db.insert(documents).values(everySlot(documents)));
+  const update = run(
+    db
+      .update(documents)
+      .set({
+        sender: slot("sender"),
+        recipient: slot("recipient"),
+        status: slot("status"),
+        title: slot("title"),
+        body: slot("body"),
+        scope: slot("scope"),
+        through: slot("through"),
+      })
+      .where(eq(documents.docId, slot("docId"))),
+  );
+  const setStatus = run(
+    db
+      .update(documents)
+      .set({ status: slot("status") })
+      .where(eq(documents.docId, slot("docId"))),
+  );
+  const oldest = all(
+    db
+      .select({ docId: documents.docId, kind: documents.kind, subjectId: documents.subjectId })
+      .from(documents)
+      .orderBy(asc(documents.docId))
+      .limit(slot("limit")),
+  );
+  const cursor = one(
+    db
+      .select()
+      .from(searchCursors)
+      .where(eq(searchCursors.project, slot("project"))),
+  );
+  const moveCursor = run(
+    db
+      .insert(searchCursors)
+      .values({ project: slot("project"), seq: slot("seq") })
+      .onConflictDoUpdate({ target: searchCursors.project, set: { seq: sql`excluded.seq` } }),
+  );
+  const removeOfProject = run(db.delete(documents).where(eq(documents.project, slot("project"))));
+
+  const find = ({ match, before, from, status, limit }: Find): Promise<SearchRow[]> => {
+    const kept: (SQL | undefined)[] = [status === undefined ? undefined : eq(documents.status, status)];
+    if (kind === "postgres") {
+      const words = sql`to_tsvector('simple', ${documents.scope} || ' ' || ${documents.title} || ' ' || ${documents.body}) @@ to_tsquery('simple', ${tsQuery(match)})`;
+      return now(
+        db
+          .select()
+          .from(documents)
+          .where(and(words, lt(documents.docId, before), gte(documents.docId, from), ...kept))
+          .orderBy(desc(documents.docId))
+          .limit(limit),
+      );
+    }
+    // The index is walked from the newest document down and stops at the page: a common word costs no more than a rare one.
+    const walk = db
+      .select({ document: documents })
+      .from(sql`search_index`)
+      .innerJoin(documents, sql`${documents.docId} = search_index.rowid`)
+      .where(and(sql`search_index match ${ftsQuery(match)}`, sql`search_index.rowid < ${before}`, sql`search_index.rowid >= ${from}`, ...kept))
+      .orderBy(sql`search_index.rowid desc`)
+      .limit(limit);
+    return (now(walk as never) as Promise<{ document: SearchRow }[]>).then((rows) => rows.map(({ document }) => document));
+  };
+  return {
+    findSubject: (kind: string, subjectId: string) => findSubject({ kind, subjectId }),
+    isTaken: async (docId: number) => (await taken({ docId })) !== undefined,
+    insert: (row: SearchRow) => insert(row),
+    update: (row: SearchRow) => update(row),
+    setStatus: (docId: number, status: string | null) => setStatus({ docId, status }),
+    find,
+    oldest: (limit: number) => oldest({ limit }),
+    cursor: async (project: string) => (await cursor({ project }))?.seq ?? 0,
+    moveCursor: (project: string, seq: number) => moveCursor({ project, seq }),
+    removeAll: async (docIds: number[]) => {
+      if (docIds.length > 0) await now(db.delete(documents).where(inArray(documents.docId, docIds)).returning({ docId: documents.docId }));
+    },
+    /** Everything of a project, so that it can be made anew. */
+    async forgetProject(project: string) {
+      await removeOfProject({ project });
+      await moveCursor({ project, seq: 0 });
+    },
+  };
+}

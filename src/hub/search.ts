@@ -1,0 +1,272 @@
+// Search: documents are made from the event log by a job of its own, soon after each change, and can be made anew at any time. Writing a message
+// never waits for it: keeping the index in the sender's transaction cost a third of all sends.
+// Codes: invalid_search_query.
+import type { EventRow, SearchRow } from "../db/schema.ts";
+import type { Stores, Tx } from "../db/tx.ts";
+import { sha256 } from "../protocol/canonical.ts";
+import { parseSearch, type SearchAnswer, type SearchHit, type SearchKind, snippetOf } from "../protocol/search.ts";
+import { iso } from "../protocol/time.ts";
+import type { Hub } from "./hub.ts";
+
+const EVENTS_AT_ONCE = 500;
+const ROUNDS_MAX = 20; // per project and call, so that one busy project does not hold up the others
+const PROJECTS_MAX = 1_000;
+const BODY_MAX = 64_000;
+const DOC_STEP = 4_096;
+const SWEEP_ROWS = 500;
+
+/** What a document says; the indexer adds its place. */
+type Document = Omit<SearchRow, "docId" | "scope">;
+
+const word = (prefix: string, text: string) => `${prefix}x${sha256(text.toLowerCase()).slice(0, 16)}`;
+const scopeOf = ({ project, kind, sender, recipient }: Pick<Document, "project" | "kind" | "sender" | "recipient">) =>
+  [word("p", project), `kx${kind}`, ...(sender ? [word("f", sender)] : []), ...(recipient ? [word("t", recipient)] : [])].join(" ");
+
+/** Brings every project's documents up to its log. For the hub's loop. @returns how many events were looked at */
+export async function index(hub: Hub): Promise<number> {
+  let count = 0;
+  for (const { project } of await hub.engine.read.projects.page("", PROJECTS_MAX)) {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const seen = await indexSome(hub, project);
+      count += seen;
+      if (seen < EVENTS_AT_ONCE) break;
+    }
+  }
+  return count;
+}
+
+async function indexSome(hub: Hub, project: string): Promise<number> {
+  const { read } = hub.engine;
+  const after = await read.search.cursor(project);
+  if ((await read.events.lastSeq(project)) <= after) return 0;
+  const events = await read.events.after(project, after, EVENTS_AT_ONCE);
+  const last = events.at(-1);
+  if (!last) return 0;
+  const subjects = new Map(events.map((event) => [`${event.topic} ${event.subjectId}`, event]));
+  const documents = (
+    await Promise.all([...subjects.values()].map(async (event) => (await documentsOf(read, event)).map((document) => ({ document, seq: event.seq }))))
+  ).flat();
+  await hub.engine.write(project, async (tx) => {
+    if ((await tx.search.cursor(project)) !== after) return; // another hub was faster
+    for (const { document, seq } of documents) await put(tx, document, seq);
+    await tx.search.moveCursor(project, last.seq);
+  });
+  return events.length;
+}
+
+async function put(tx: Tx, document: Document, seq: number): Promise<void> {
+  const known = await tx.search.findSubject(document.kind, document.subjectId);
+  const scope = scopeOf(document);
+  if (!known) {
+    let docId = document.at * DOC_STEP + (seq % DOC_STEP);
+    while (await tx.search.isTaken(docId)) docId++;
+    return tx.search.insert({ ...document, docId, scope });
+  }
+  const sameText = known.title === document.title && known.body === document.body && known.scope === scope;
+  if (sameText && known.through === document.through)
+    return known.status === document.status ? undefined : tx.search.setStatus(known.docId, document.status);
+  await tx.search.update({ ...document, docId: known.docId, scope });
+}
+
+/** What an event makes searchable, as its subject is now. Unknown subjects make nothing. */
+async function documentsOf(read: Stores, { topic, subjectId, project, at, data }: EventRow): Promise<Document[]> {
+  const base = { project, subjectId, sender: null, recipient: null, status: null, through: 0 };
+  if (topic === "messages") {
+    const row = await read.messages.find(subjectId);
+    if (!row) return [];
+    const body = [row.content, row.replyContent ?? ""].join("\n").slice(0, BODY_MAX);
+    return [
+      {
+        ...base,
+        kind: "message",
+        at: row.createdAt,
+        sender: row.senderName,
+        recipient: row.recipientName,
+        status: row.status,
+        title: row.correlationId ?? "",
+        body,
+      },
+    ];
+  }
+  if (topic === "agents") {
+    const row = await read.agents.find(subjectId);
+    return row
+      ? [
+          {
+            ...base,
+            kind: "agent",
+            at: row.registeredAt,
+            sender: row.name,
+            status: row.online === 1 ? "online" : "offline",
+            title: row.name,
+            body: [row.purpose, row.model ?? "", row.host ?? ""].join("\n"),
+          },
+        ]
+      : [];
+  }
+  if (topic === "leases") {
+    const row = await read.leases.find(subjectId);
+    return row
+      ? [
+          {
+            ...base,
+            kind: "lease",
+            at: row.acquiredAt,
+            sender: row.holderName,
+            status: row.holderId === null ? "free" : "held",
+            title: row.name,
+            body: row.holderName ?? "",
+          },
+        ]
+      : [];
+  }
+  if (topic === "workflows") {
+    const row = await read.workflows.find(subjectId);
+    if (!row) return [];
+    const { stages } = row.record as { stages?: { label: string; summary?: string }[] };
+    const body = (stages ?? [])
+      .flatMap(({ label, summary }) => [label, summary ?? ""])
+      .join("\n")
+      .slice(0, BODY_MAX);
+    return [{ ...base, kind: "workflow", at: row.createdAt, sender: row.targetAgentName, status: row.status, title: row.definitionId, body }];
+  }
+  if (topic === "journal") {
+    const row = await read.journal.find(subjectId);
+    if (!row) return [];
+    const { details, evidence } = row.record as { details?: string; evidence?: string[] };
+    return [
+      {
+        ...base,
+        kind: "journal",
+        at: row.createdAt,
+        sender: row.agentId,
+        status: row.promotedTo,
+        title: row.category,
+        body: [row.summary, details ?? "", ...(evidence ?? [])].join("\n").slice(0, BODY_MAX),
+      },
+    ];
+  }
+  if (topic === "context") {
+    const row = await read.context.find(subjectId);
+    return row ? [{ ...base, kind: "context", at: row.createdAt, status: row.status, title: row.stateKey ?? row.kind, body: row.summary }] : [];
+  }
+  const { projectId } = data;
+  return topic === "sync" && typeof projectId === "string" ? runDocuments(read, { project, projectId, runId: subjectId, at }) : [];
+}
+
+/** A Runtime's run, and those of its events that say something in words. */
+async function runDocuments(
+  read: Stores,
+  { project, projectId, runId, at }: { project: string; projectId: string; runId: string; at: number },
+): Promise<Document[]> {
+  const run = await read.sync.findRun(projectId, runId);
+  if (run?.project !== project) return [];
+  const id = `${run.projectId}/${run.runId}`;
+  const base = { project, sender: run.homeRuntimeId, recipient: null, status: run.status };
+  const known = await read.search.findSubject("run", id);
+  const events = await read.sync.eventsAfter(run.projectId, run.runId, known?.through ?? 0, EVENTS_AT_ONCE);
+  const told = events.flatMap(({ sequence, record }) => {
+    const { payload, eventType } = JSON.parse(record) as { eventType: string; payload: Record<string, unknown> };
+    const words = [payload["summary"], payload["reason"]].filter((value) => typeof value === "string").join("\n");
+    return words === "" ? [] : [{ ...base, kind: "event", subjectId: `${id}/${sequence}`, at, title: eventType, body: words, through: 0 }];
+  });
+  const through = events.at(-1)?.sequence ?? known?.through ?? 0;
+  return [
+    {
+      ...base,
+      kind: "run",
+      subjectId: id,
+      at: run.firstReceivedAt,
+      title: run.displayTitle ?? run.workflowId ?? run.runId,
+      body: [run.workflowId ?? "", run.runId].join("\n"),
+      through,
+    },
+    ...told,
+  ];
+}
+
+/** Who asks: an agent finds of messages only its own; somebody who may not read texts gets no snippets. */
+export type Searcher = { project: string | undefined; agentName: string | undefined; mayRead: boolean };
+
+/** A page of hits, newest first. */
+export async function find(hub: Hub, searcher: Searcher, request: { q: string; after?: string; limit: number }): Promise<SearchAnswer> {
+  const query = parseSearch(request.q, hub.clock());
+  const project = searcher.project ?? query.project;
+  const scope = [
+    ...(project === undefined ? [] : [word("p", project)]),
+    ...(query.kind ? [`kx${query.kind}`] : []),
+    ...(query.from ? [word("f", query.from)] : []),
+    ...(query.to ? [word("t", query.to)] : []),
+  ];
+  const isOther = searcher.project !== undefined && query.project !== undefined && query.project !== searcher.project;
+  if (isOther || (scope.length === 0 && query.terms.length === 0)) return { hits: [], behind: 0 };
+  const hits: SearchRow[] = [];
+  let before = request.after !== undefined && /^\d{1,16}$/.test(request.after) ? Number(request.after) : Number.MAX_SAFE_INTEGER;
+  let more = true;
+  while (hits.length <= request.limit && more) {
+    const rows = await hub.engine.read.search.find({
+      match: { scope, terms: query.terms },
+      before,
+      from: (query.since ?? 0) * DOC_STEP,
+      status: query.status,
+      limit: request.limit + 1,
+    });
+    more = rows.length > request.limit && rows.some((row) => !isVisible(row, searcher));
+    hits.push(...rows.filter((row) => isVisible(row, searcher)));
+    before = rows.at(-1)?.docId ?? 0;
+  }
+  const page = hits.slice(0, request.limit);
+  const { read } = hub.engine;
+  const behind = project === undefined ? 0 : Math.max(0, (await read.events.lastSeq(project)) - (await read.search.cursor(project)));
+  return {
+    hits: page.map((row) => toHit(row, query.terms, searcher)),
+    ...(hits.length > page.length && { next: String(page.at(-1)!.docId) }),
+    behind,
+  };
+}
+
+const isVisible = (row: SearchRow, { agentName }: Searcher) =>
+  agentName === undefined || row.kind !== "message" || row.sender === agentName || row.recipient === agentName;
+
+function toHit(
+  { kind, subjectId, project, at, title, sender, recipient, status, body }: SearchRow,
+  terms: Parameters<typeof snippetOf>[1],
+  { mayRead }: Searcher,
+): SearchHit {
+  return {
+    kind: kind as SearchKind,
+    id: subjectId,
+    project,
+    at: iso(at),
+    title,
+    ...(sender !== null && { from: sender }),
+    ...(recipient !== null && { to: recipient }),
+    ...(status !== null && { status }),
+    ...(mayRead && { snippet: snippetOf(body, terms) }),
+  };
+}
+
+/** Removes documents whose subject retention has deleted, oldest first; stops at the first batch where all are still there. @returns how many */
+export async function sweep(hub: Hub): Promise<number> {
+  const { read } = hub.engine;
+  const oldest = await read.search.oldest(SWEEP_ROWS);
+  const messageIds = oldest.filter(({ kind }) => kind === "message").map(({ subjectId }) => subjectId);
+  const alive = new Set((await read.messages.byIds(messageIds)).map(({ id }) => id));
+  const gone: number[] = [];
+  for (const { docId, kind, subjectId } of oldest)
+    if (!(kind === "message" ? alive.has(subjectId) : await exists(read, kind, subjectId))) gone.push(docId);
+  if (gone.length > 0) await hub.engine.write("", (tx) => tx.search.removeAll(gone));
+  return gone.length;
+}
+
+async function exists(read: Stores, kind: string, id: string): Promise<boolean> {
+  if (kind === "workflow") return (await read.workflows.find(id)) !== undefined;
+  if (kind === "journal") return (await read.journal.find(id)) !== undefined;
+  if (kind === "context") return (await read.context.find(id)) !== undefined;
+  if (kind !== "run" && kind !== "event") return true; // agents and leases are kept
+  const [projectId, runId] = id.split("/") as [string, string];
+  return (await read.sync.findRun(projectId, runId)) !== undefined;
+}
+
+/** Forgets a project's documents; the job makes them anew from what its log still holds. */
+export const rebuild = (hub: Hub, project: string): Promise<void> => hub.engine.write(project, (tx) => tx.search.forgetProject(project));

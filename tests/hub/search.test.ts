@@ -1,0 +1,168 @@
+// Search on both engines: what becomes findable, by whom, in which order, and that it follows changes and can be made anew.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import * as search from "../../src/hub/search.ts";
+import { WORLDS } from "../support/engines.ts";
+import { ADMIN_TOKEN, type Fleet, openFleet } from "../support/fleet.ts";
+
+describe.each(WORLDS)("%s search", (_, open) => {
+  let it: Fleet;
+  let projects = 0;
+  let project: string;
+  beforeAll(async () => {
+    it = await openFleet(open);
+  }, 30_000);
+  afterAll(() => it[Symbol.asyncDispose]());
+
+  type Agent = { id: string; key: string };
+  const join = async (name: string, purpose = "works"): Promise<Agent> => {
+    const { body } = await it.call(undefined, "POST", "/v1/agents/register", { name, purpose, project });
+    return { id: body.agent.id, key: body.agentKey };
+  };
+  const send = async (from: Agent, target: string, content: string) =>
+    (await it.call(from, "POST", "/v1/messages", { target, content })).body.message.id as string;
+  const ask = async (q: string, more: Partial<Parameters<typeof search.find>[1]> & { limit?: number; after?: string } = {}) => {
+    const { limit = 20, after, ...searcher } = more;
+    await search.index(it.hub);
+    return search.find(it.hub, { project, agentName: undefined, mayRead: true, ...searcher }, { q, limit, ...(after && { after }) });
+  };
+  const ids = async (q: string, more = {}) => (await ask(q, more)).hits.map(({ id }) => id);
+  const fresh = () => {
+    project = `p${++projects}`;
+    it.clock.now += 1_000;
+  };
+
+  test("a message is found by words of its text and of its reply, newest first, with where they stand", async () => {
+    fresh();
+    const [ann, bob] = [await join("ann"), await join("bob")];
+    const first = await send(ann, "bob", "The payments service is down");
+    it.clock.now += 1_000;
+    const second = await send(ann, "bob", "Payment again");
+    expect(await ids("payment")).toEqual([second, first]);
+    expect(await ids("PAYMENTS service")).toEqual([first]);
+    expect(await ids('"service is down"')).toEqual([first]);
+    expect(await ids('"down is service"')).toEqual([]);
+    await it.call(bob, "POST", `/v1/messages/${first}/reply`, { content: "restarted the zebra" });
+    const [hit] = (await ask("zebra")).hits;
+    expect(hit).toMatchObject({ kind: "message", id: first, project, from: "ann", to: "bob", status: "replied" });
+    expect(hit!.snippet!.highlights.map(([start, end]) => hit!.snippet!.text.slice(start, end))).toEqual(["zebra"]);
+  });
+
+  test("qualifiers narrow by sender, recipient, kind, status and time", async () => {
+    fresh();
+    const [ann, bob] = [await join("ann"), await join("bob")];
+    const toBob = await send(ann, "bob", "apple");
+    const toAnn = await send(bob, "ann", "apple");
+    expect(await ids("apple from:ann")).toEqual([toBob]);
+    expect(await ids("apple to:ANN")).toEqual([toAnn]);
+    expect(await ids("from:ann kind:message")).toEqual([toBob]);
+    expect(await ids("apple kind:lease")).toEqual([]);
+    await it.call(ann, "DELETE", `/v1/messages/${toBob}`);
+    expect(await ids("apple status:cancelled")).toEqual([toBob]);
+    expect(await ids("apple status:queued")).toEqual([toAnn]);
+    it.clock.now += 3 * 86_400_000;
+    expect(await ids("apple since:1d")).toEqual([]);
+    expect(await ids("apple since:4d")).toHaveLength(2);
+  });
+
+  test("agents and leases are found, too, and their state follows", async () => {
+    fresh();
+    const ann = await join("ann", "Reviews gearboxes");
+    expect((await ask("gearbox")).hits).toMatchObject([{ kind: "agent", title: "ann", status: "online" }]);
+    const { body } = await it.call(ann, "POST", "/v1/leases/branch%3Amain/acquire", {});
+    expect((await ask("branch main kind:lease")).hits).toMatchObject([{ kind: "lease", title: "branch:main", status: "held", from: "ann" }]);
+    await it.call(ann, "POST", "/v1/leases/branch%3Amain/release", { fencingToken: body.lease.fencingToken });
+    expect((await ask("kind:lease")).hits).toMatchObject([{ status: "free" }]);
+  });
+
+  test("an agent finds only messages it sent or received; nobody finds another project's; viewers see no texts", async () => {
+    fresh();
+    const [ann] = [await join("ann"), await join("bob"), await join("eve")];
+    const id = await send(ann, "bob", "the hidden pear");
+    expect(await ids("pear", { agentName: "bob" })).toEqual([id]);
+    expect(await ids("pear", { agentName: "eve" })).toEqual([]);
+    expect(await ids("pear", { project: "elsewhere" })).toEqual([]);
+    expect(await ids(`pear project:${project}`, { project: "elsewhere" })).toEqual([]);
+    const blind = await ask("pear", { mayRead: false });
+    expect(blind.hits).toHaveLength(1);
+    expect(JSON.stringify(blind)).not.toContain("hidden");
+  });
+
+  test("pages follow each other without gap or double, also when most of a page is hidden from the agent", async () => {
+    fresh();
+    const [ann, eve] = [await join("ann"), await join("eve")];
+    await join("bob");
+    const mine: string[] = [];
+    for (let n = 0; n < 12; n++) {
+      it.clock.now += 10;
+      if (n % 4 === 0) mine.unshift(await send(eve, "bob", `plum ${n}`));
+      else await send(ann, "bob", `plum ${n}`);
+    }
+    const all = await ids("plum");
+    const paged: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await ask("plum", { limit: 5, ...(after && { after }) });
+      paged.push(...page.hits.map(({ id }) => id));
+      if (!(after = page.next)) break;
+    }
+    expect(paged).toEqual(all);
+    expect(await ids("plum", { agentName: "eve" })).toEqual(mine);
+    expect((await ask("plum", { agentName: "eve", limit: 2 })).hits.map(({ id }) => id)).toEqual(mine.slice(0, 2));
+  });
+
+  test("what is not indexed yet is said, and the documents of a project can be made anew", async () => {
+    fresh();
+    const ann = await join("ann");
+    await join("bob");
+    await search.index(it.hub);
+    const id = await send(ann, "bob", "a quince");
+    const before = await search.find(it.hub, { project, agentName: undefined, mayRead: true }, { q: "quince", limit: 5 });
+    expect([before.hits.length, before.behind]).toEqual([0, 1]);
+    expect(await ids("quince")).toEqual([id]);
+    await search.rebuild(it.hub, project);
+    expect((await search.find(it.hub, { project, agentName: undefined, mayRead: true }, { q: "quince", limit: 5 })).hits).toEqual([]);
+    expect(await ids("quince")).toEqual([id]);
+  });
+
+  test("a document goes when its message is gone", async () => {
+    fresh();
+    const ann = await join("ann");
+    await join("bob");
+    const id = await send(ann, "bob", "soon forgotten medlar");
+    await it.call(ann, "DELETE", `/v1/messages/${id}`);
+    expect(await ids("medlar")).toEqual([id]);
+    await it.hub.engine.write(project, (tx) => tx.messages.removeEnded([id], it.clock.now + 1).then(() => {}));
+    while ((await search.sweep(it.hub)) > 0);
+    expect(await ids("medlar")).toEqual([]);
+  });
+
+  test("hostile queries are text: nothing is executed, nothing fails", async () => {
+    fresh();
+    const ann = await join("ann");
+    await join("bob");
+    await send(ann, "bob", "'; drop table messages; --");
+    for (const q of [
+      '"',
+      "*",
+      "a AND",
+      "NEAR(",
+      "scope:x",
+      "{title}: x",
+      "'; drop table messages; --",
+      "\\",
+      "%",
+      "col:umn",
+      "^x",
+      "x <-> y",
+      "!a",
+      "a:*",
+      "(",
+      "🙂",
+      "\u202e",
+    ]) {
+      const { status } = await it.call(ann, "GET", `/v1/search?q=${encodeURIComponent(q)}`);
+      expect([q, status]).toEqual([q, 200]);
+    }
+    expect(await ids("drop table")).toHaveLength(1);
+    expect((await it.call(ann, "GET", "/v1/search?q=kind:x")).body.code).toBe("invalid_search_query");
+  });
+});
