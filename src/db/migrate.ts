@@ -4,8 +4,8 @@ import type { Database } from "bun:sqlite";
 import { SQL } from "bun";
 import { sha256 } from "../protocol/canonical.ts";
 import hub from "./migrations/0001_hub.sql" with { type: "text" };
-import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import search from "./migrations/0002_search.sql" with { type: "text" };
+import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
 export type Migration = { name: string; sqlite: string; postgres?: string };

@@ -1,22 +1,24 @@
 // Searchable documents and finding them. The one store whose query differs by engine: FTS5 here, full-text search there; the answer is the same.
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import type { SearchTerm } from "../protocol/search.ts";
 import type { Dialect } from "./dialect.ts";
 import type { SearchRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
 /** What must stand in a document: words of its scope, and terms of its texts that match by their beginning. */
-export type Match = { scope: string[]; terms: { text: string; phrase: boolean }[] };
+export type Match = { scope: string[]; terms: SearchTerm[] };
 export type Find = { match: Match; before: number; from: number; status: string | undefined; limit: number };
 
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 /** FTS5: quoted strings only, so that nothing a person types is an operator. */
 const ftsQuery = ({ scope, terms }: Match) =>
-  [...scope.map((word) => `scope : ${quoted(word)}`), ...terms.map(({ text, phrase }) => `{title body} : ${quoted(text)}${phrase ? "" : " *"}`)].join(
-    " AND ",
-  );
+  [
+    ...scope.map((word) => `scope : ${quoted(word)}`),
+    ...terms.map(({ text, match }) => `{title body} : ${quoted(text)}${match === "prefix" ? " *" : ""}`),
+  ].join(" AND ");
 /** PostgreSQL: words of letters and digits only, so there is nothing to escape. Phrases follow each other. */
 const tsQuery = ({ scope, terms }: Match) =>
-  [...scope, ...terms.map(({ text, phrase }) => (phrase ? `(${text.split(" ").join(" <-> ")})` : `${text}:*`))].join(" & ");
+  [...scope, ...terms.map(({ text, match }) => (match === "prefix" ? `${text}:*` : `(${text.split(" ").join(" <-> ")})`))].join(" & ");
 
 export function searchStore({ db, kind, tables: { searchDocuments: documents, searchCursors }, one, all, run, now }: Dialect) {
   const findSubject = one(

@@ -18,10 +18,13 @@ export const QUALIFIERS = {
 export type Qualifier = keyof typeof QUALIFIERS;
 const TERMS_MAX = 16;
 
+/** A word; with `prefix` (written `pay*`) the beginning of one; or a phrase of words that follow each other. */
+export type SearchTerm = { text: string; match: "word" | "prefix" | "phrase" };
+
 /** A query, taken apart. */
 export interface SearchQuery {
-  /** Words and phrases that must all occur; the last character of a word may be a star or not, words match by their beginning. */
-  terms: { text: string; phrase: boolean }[];
+  /** Words and phrases that must all occur. */
+  terms: SearchTerm[];
   from?: string;
   to?: string;
   status?: string;
@@ -41,7 +44,11 @@ export function parseSearch(query: string, now: number): SearchQuery {
     else {
       const given = phrase ?? word ?? `${name}:${quotedValue ?? value}`;
       const words = given.match(/[\p{L}\p{N}]+/gu) ?? [];
-      if (words.length > 0) parsed.terms.push({ text: words.join(" "), phrase: phrase !== undefined || words.length > 1 });
+      if (words.length > 0)
+        parsed.terms.push({
+          text: words.join(" "),
+          match: phrase !== undefined || words.length > 1 ? "phrase" : given.endsWith("*") ? "prefix" : "word",
+        });
     }
   }
   if (parsed.terms.length > TERMS_MAX) throw bad(`a search has at most ${TERMS_MAX} words`);
@@ -70,11 +77,17 @@ const SNIPPET_MAX = 240;
 
 /** The part of a text around its first find, and where the words stand in it. */
 export function snippetOf(text: string, terms: SearchQuery["terms"]): { text: string; highlights: Highlight[] } {
-  const wanted = terms.flatMap((term) => term.text.split(" ")).map((word) => word.toLowerCase());
+  const wanted = terms.flatMap(({ text, match }) =>
+    text
+      .toLowerCase()
+      .split(" ")
+      .map((word) => ({ word, isPrefix: match === "prefix" })),
+  );
   const finds: Highlight[] = [];
   for (const match of text.matchAll(/[\p{L}\p{N}]+/gu)) {
-    const word = wanted.find((wordWanted) => match[0].toLowerCase().startsWith(wordWanted));
-    if (word !== undefined) finds.push([match.index, match.index + match[0].length]);
+    const found = match[0].toLowerCase();
+    if (wanted.some(({ word, isPrefix }) => (isPrefix ? found.startsWith(word) : found === word)))
+      finds.push([match.index, match.index + match[0].length]);
     if (finds.length >= 64) break;
   }
   const start = Math.max(0, (finds[0]?.[0] ?? 0) - 60);
@@ -85,7 +98,7 @@ export function snippetOf(text: string, terms: SearchQuery["terms"]): { text: st
 }
 
 export const SearchRequest = Type.Object({
-  q: text(500, { description: 'Words, "phrases" and qualifiers: from: to: status: project: kind: since:' }),
+  q: text(500, { description: 'Words, beginnings of words (pay*), "phrases" and qualifiers: from: to: status: project: kind: since:' }),
   project: optionalText(128, { description: "The project to search; a token for all projects may leave it out" }),
   after: optionalText(32, { description: "next of the page before" }),
   limit: integer({ default: 20, min: 1, max: 50 }),

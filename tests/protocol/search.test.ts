@@ -12,11 +12,12 @@ const code = (query: string) => {
 };
 
 test("words, phrases and qualifiers are told apart; other words with a colon are words", () => {
-  expect(parseSearch('retry "payment failed" from:ann to:"big bob" status:queued kind:message project:shop since:7d http://x.y', now)).toEqual({
+  expect(parseSearch('retry pay* "payment failed" from:ann to:"big bob" status:queued kind:message project:shop since:7d http://x.y', now)).toEqual({
     terms: [
-      { text: "retry", phrase: false },
-      { text: "payment failed", phrase: true },
-      { text: "http x y", phrase: true },
+      { text: "retry", match: "word" },
+      { text: "pay", match: "prefix" },
+      { text: "payment failed", match: "phrase" },
+      { text: "http x y", match: "phrase" },
     ],
     from: "ann",
     to: "big bob",
@@ -46,9 +47,9 @@ test("operators, quotes and wildcards of the engines are just text", () => {
 
 test("a snippet shows the first find with the places of all words as ranges, never markup", () => {
   const text = `${"x ".repeat(100)}the <b>Payments</b> fail ${"y ".repeat(300)}payment`;
-  const found = snippetOf(text, [{ text: "payment", phrase: false }]);
+  const found = snippetOf(text, [{ text: "payment", match: "prefix" }]);
   expect(found.text.length).toBe(240);
   expect(found.highlights.map(([start, end]) => found.text.slice(start, end))).toEqual(["Payments"]);
-  expect(snippetOf("nothing here", [{ text: "zebra", phrase: false }])).toEqual({ text: "nothing here", highlights: [] });
-  expect(snippetOf("😀".repeat(200), [{ text: "x", phrase: false }]).text.isWellFormed()).toBe(true);
+  expect(snippetOf("nothing here", [{ text: "zebra", match: "word" }])).toEqual({ text: "nothing here", highlights: [] });
+  expect(snippetOf("😀".repeat(200), [{ text: "x", match: "word" }]).text.isWellFormed()).toBe(true);
 });

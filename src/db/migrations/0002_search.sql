@@ -19,7 +19,7 @@ create table search_cursors (
   seq integer not null
 ) strict, without rowid;
 
-create virtual table search_index using fts5 (scope, title, body, content = 'search_documents', content_rowid = 'doc_id', tokenize = 'unicode61');
+create virtual table search_index using fts5 (scope, title, body, content = 'search_documents', content_rowid = 'doc_id', tokenize = 'unicode61', prefix = '2 3');
 create trigger search_documents_added after insert on search_documents begin
   insert into search_index (rowid, scope, title, body) values (new.doc_id, new.scope, new.title, new.body);
 end;
