@@ -120,7 +120,8 @@ export type Unavailability =
   | "unreachable"
   | "commit_failed";
 
-const UNAVAILABLE: Record<Unavailability, string> = {
+/** What each means, for the refusal's sentence; docs/storage.md says what to do. */
+export const UNAVAILABLE: Record<Unavailability, string> = {
   queue_full: "too many writes are waiting",
   closed: "the hub is stopping",
   busy: "another program keeps the data file locked",
