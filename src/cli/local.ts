@@ -6,7 +6,9 @@ import { basename, dirname, join } from "node:path";
 import { findRuntime, type LocalRuntime } from "../client/local-runtime.ts";
 import { statePaths, stateRoot } from "../client/state-paths.ts";
 import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
+import { bindIfFree } from "./binding.ts";
 import { CommandFailed, EXIT, type World } from "./output.ts";
+import { findTarget } from "./target.ts";
 
 const START_WAIT_MS = 15_000;
 const LOOK_AGAIN_MS = 25;
@@ -116,6 +118,7 @@ export async function openProject(world: World, options: { start?: boolean; chec
   const runtime = await (options.start ? connectOrStart(world) : connect(world));
   const { problems, project } = (await runtime.post("/v1/check", { root })) as Checked;
   if (!project || (options.check && problems.length > 0)) throw problemsFailed(problems);
-  const { projectKey } = await runtime.register({ root, projectId: project.id, name: project.name });
+  await bindIfFree(runtime, world);
+  const { projectKey } = await runtime.register({ root, projectId: project.id, name: project.name, hubProject: findTarget(world, {}).project });
   return { runtime, key: projectKey, root, name: project.name };
 }

@@ -17,6 +17,7 @@ import { addProject } from "./project.ts";
 import { addRedact } from "./redact.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
+import { addRuntime } from "./runtime.ts";
 import { addStore } from "./store.ts";
 import { addToken } from "./token.ts";
 
@@ -38,6 +39,7 @@ const GROUPS: readonly AddGroup[] = [
   addHarness,
   addGate,
   addRedact,
+  addRuntime,
   addStore,
   addDemo,
   addCompletion,
