@@ -69,7 +69,7 @@ export function postgresDialect(client: SQL, guarded: Guard): Dialect {
   return {
     kind: "postgres",
     db,
-    tables: postgresTables,
+    tables: postgresTables(),
     one: (query) => {
       const it = lazily(query);
       return async (slots?: Slots) => (await guarded<any[]>(() => it().execute(slots)))[0];

@@ -3,6 +3,7 @@
 
 import * as pg from "drizzle-orm/pg-core";
 import * as lite from "drizzle-orm/sqlite-core";
+import { once } from "../protocol/once.ts";
 import { defineTables, type Tables } from "./schema.ts";
 
 export type Kit = typeof sqliteKit;
@@ -36,4 +37,4 @@ const postgresKit = {
 
 export const sqliteTables: Tables = defineTables(sqliteKit);
 // Stores are typed against SQLite and run on both: this cast and `db` in engine-postgres.ts are the two places that say so.
-export const postgresTables: Tables = defineTables(postgresKit as unknown as Kit);
+export const postgresTables = once((): Tables => defineTables(postgresKit as unknown as Kit)); // only a hub on PostgreSQL pays for it

@@ -66,9 +66,22 @@ const STORES = {
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 
-/** Every concept's store over one connection's dialect. */
-export const openStores = (dialect: Dialect): Stores =>
-  Object.fromEntries(Object.entries(STORES).map(([name, store]) => [name, store(dialect)])) as unknown as Stores;
+/** Every concept's store over one connection's dialect. Each is made when it is first asked for: a hub that starts needs few of them. */
+export function openStores(dialect: Dialect): Stores {
+  const stores = {} as Stores;
+  for (const [name, open] of Object.entries(STORES)) {
+    Object.defineProperty(stores, name, {
+      configurable: true,
+      enumerable: true,
+      get() {
+        const store = open(dialect);
+        Object.defineProperty(stores, name, { value: store, enumerable: true });
+        return store;
+      },
+    });
+  }
+  return stores;
+}
 
 // The getters are defined below, one per store.
 export interface Tx extends Stores {}

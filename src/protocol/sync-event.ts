@@ -2,6 +2,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { OPAQUE_ID } from "./ids.ts";
+import { once } from "./once.ts";
 import { TIMESTAMP } from "./time.ts";
 
 export const SYNC_EVENT_SCHEMA = "kxm.sync-event.v1";
@@ -195,7 +196,7 @@ export const SyncEvent = closed({
 });
 export type SyncEvent = Static<typeof SyncEvent>;
 
-const compiled = TypeCompiler.Compile(SyncEvent);
+const compiled = once(() => TypeCompiler.Compile(SyncEvent));
 const unique = (items: string[] | undefined) => items === undefined || new Set(items).size === items.length;
 
 /**
@@ -203,7 +204,7 @@ const unique = (items: string[] | undefined) => items === undefined || new Set(i
  * @returns undefined when it is valid, else which member is wrong, as a path without its value
  */
 export function syncEventProblem(value: unknown): string | undefined {
-  if (!compiled.Check(value)) return compiled.Errors(value).First()?.path || "/";
+  if (!compiled().Check(value)) return compiled().Errors(value).First()?.path || "/";
   const { eventType, payload, redaction } = value;
   if (!unique(redaction.fieldsOmitted)) return "/redaction/fieldsOmitted";
   if (!unique(payload.model?.tags)) return "/payload/model/tags";

@@ -4,6 +4,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { integer, oneOf, optionalInteger, optionalText, text } from "./fields.ts";
 import { OPAQUE_ID } from "./ids.ts";
 import { COMMAND_WAIT_MS_MAX } from "./limits.ts";
+import { once } from "./once.ts";
 import { IDENTIFIER, RESOLUTION_ACTIONS, TAGGED_SHA256 } from "./sync-event.ts";
 
 const project = text(128, { description: "The hub project this machine reports to." });
@@ -134,10 +135,10 @@ export const COMMAND_PAYLOADS = {
 /** The payload of a kind, checked. */
 export type CommandPayload<K extends CommandKind = CommandKind> = Static<(typeof COMMAND_PAYLOADS)[K]>;
 
-const payloadChecks = Object.fromEntries(COMMAND_KINDS.map((kind) => [kind, TypeCompiler.Compile<TSchema>(COMMAND_PAYLOADS[kind])]));
+const payloadChecks = once(() => Object.fromEntries(COMMAND_KINDS.map((kind) => [kind, TypeCompiler.Compile<TSchema>(COMMAND_PAYLOADS[kind])])));
 /** Which member of a command's payload is wrong (a path without its value), or undefined. Both ends ask this before they act. */
 export function commandPayloadProblem(kind: CommandKind, payload: unknown): string | undefined {
-  const check = payloadChecks[kind]!;
+  const check = payloadChecks()[kind]!;
   return check.Check(payload) ? undefined : check.Errors(payload).First()?.path || "/";
 }
 
@@ -178,12 +179,12 @@ export const CommandResultBody = Type.Object({
 /** Its answer. */
 export const CommandResultAnswer = Type.Object({ command: Type.Object({ id: Type.String(), state: Type.String() }) });
 
-const syncAnswer = TypeCompiler.Compile(SyncAnswer);
-const commandsAnswer = TypeCompiler.Compile(Type.Object({ commands: Type.Array(Type.Unknown()) }));
-const runtimeCommand = TypeCompiler.Compile(RuntimeCommand);
+const syncAnswer = once(() => TypeCompiler.Compile(SyncAnswer));
+const commandsAnswer = once(() => TypeCompiler.Compile(Type.Object({ commands: Type.Array(Type.Unknown()) })));
+const runtimeCommand = once(() => TypeCompiler.Compile(RuntimeCommand));
 /** Whether the hub answered a batch in the agreed shape. Anything else is no answer. */
-export const isSyncAnswer = (value: unknown): value is SyncAnswer => syncAnswer.Check(value);
+export const isSyncAnswer = (value: unknown): value is SyncAnswer => syncAnswer().Check(value);
 /** Whether the answer of a poll is a list; each item is checked on its own by `isRuntimeCommand`. */
-export const isCommandsAnswer = (value: unknown): value is { commands: unknown[] } => commandsAnswer.Check(value);
+export const isCommandsAnswer = (value: unknown): value is { commands: unknown[] } => commandsAnswer().Check(value);
 /** Whether one item of a poll is a command this version understands. */
-export const isRuntimeCommand = (value: unknown): value is RuntimeCommand => runtimeCommand.Check(value);
+export const isRuntimeCommand = (value: unknown): value is RuntimeCommand => runtimeCommand().Check(value);

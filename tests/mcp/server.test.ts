@@ -1,7 +1,7 @@
 // The MCP endpoint as real clients use it: the official SDK's client, and raw requests as some programs send them.
 import { expect, test } from "bun:test";
 import { TOOLS } from "../../src/mcp/catalogue.ts";
-import { LISTED } from "../../src/mcp/server.ts";
+import { LISTED } from "../../src/mcp/exchange.ts";
 import { openMcpWorld } from "../support/mcp.ts";
 
 const initialize = (protocolVersion: string) => ({

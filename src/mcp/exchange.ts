@@ -1,0 +1,70 @@
+// One MCP exchange: a server object that speaks for one agent, and the SDK underneath. Loaded with the first request, because the SDK takes as long as
+// the rest of the hub to start.
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import type { AgentRow } from "../db/schema.ts";
+import type { Hub } from "../hub/hub.ts";
+import { describeError } from "../hub/log.ts";
+import { ERRORS, HubError } from "../protocol/errors.ts";
+import { readFields } from "../protocol/fields.ts";
+import { VERSION } from "../protocol/version.ts";
+import { INSTRUCTIONS, TOOLS } from "./catalogue.ts";
+import { annotationsOf } from "./tool.ts";
+
+const byName = new Map(TOOLS.map((tool) => [tool.name as string, tool]));
+/** What tools/list answers: the same for everybody, made once. */
+export const LISTED = TOOLS.map((tool) => ({
+  name: tool.name,
+  title: tool.title,
+  description: tool.description,
+  inputSchema: JSON.parse(JSON.stringify(tool.input)),
+  annotations: annotationsOf(tool),
+}));
+
+/** Answers one JSON-RPC message (or batch) of an agent. */
+export async function exchange(hub: Hub, agent: AgentRow, request: Request, message: unknown): Promise<Response> {
+  const server = serverFor(hub, agent, request.signal);
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  try {
+    return await transport.handleRequest(request, { parsedBody: message });
+  } finally {
+    void server.close();
+  }
+}
+
+/** A server that speaks for one agent. */
+function serverFor(hub: Hub, agent: AgentRow, signal: AbortSignal): Server {
+  const server = new Server({ name: "kxm", title: "KXM hub", version: VERSION }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: LISTED }));
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+    try {
+      const tool = byName.get(params.name);
+      if (!tool) throw new HubError("protocol_error", `there is no tool ${params.name.slice(0, 80)}`, { hint: "tools/list names them." });
+      const input = readFields(tool.input, (params.arguments ?? {}) as Record<string, unknown>);
+      const { result, next } = await tool.run({ hub, agent, input, signal: AbortSignal.any([signal, extra.signal]) });
+      return { content: [{ type: "text", text: JSON.stringify({ ...(result as object), next }) }] };
+    } catch (error) {
+      return refusal(hub, params.name, error);
+    }
+  });
+  return server;
+}
+
+/** A refusal as a tool's result, so that the model can read it and act: sentence, code, what to do next. */
+function refusal(hub: Hub, name: string, error: unknown) {
+  const known = error instanceof HubError ? error : new HubError("internal_error", "internal server error");
+  if (known.status >= 500) hub.log({ event: "tool_failed", level: "error", tool: name, code: known.code, error: describeError(error) });
+  const { hint = ERRORS[known.code].hint, ...extras } = known.extras;
+  const { operation: _, nextAction: __, ...shown } = extras;
+  return {
+    isError: true,
+    content: [
+      {
+        type: "text" as const,
+        text: JSON.stringify({ error: known.status >= 500 ? "internal server error" : known.message, code: known.code, ...shown, next: hint }),
+      },
+    ],
+  };
+}
