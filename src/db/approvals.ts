@@ -1,5 +1,5 @@
 // Approvals: what a run asks of a person, and what was decided.
-import { and, asc, desc, eq, gt, gte, lt, lte, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, lt, lte, or, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { ApprovalRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -70,6 +70,14 @@ export function approvalStore({ db, tables: { approvals }, one, all, run, locked
       .orderBy(desc(approvals.requestedAt))
       .limit(slot("limit")),
   );
+  const decided = all(
+    db
+      .select()
+      .from(approvals)
+      .where(and(ofProject, isNotNull(approvals.decidedAt), lte(approvals.decidedAt, at), or(lt(approvals.decidedAt, at), lt(approvals.id, id))))
+      .orderBy(desc(approvals.decidedAt), desc(approvals.id))
+      .limit(slot("limit")),
+  );
   const counted = db.select({ one: sql`1` }).from(approvals).where(ofStatus).limit(slot("limit")).as("counted");
   const countPending = one(db.select({ count: sql<number>`count(*)` }).from(counted));
   return {
@@ -82,6 +90,8 @@ export function approvalStore({ db, tables: { approvals }, one, all, run, locked
     /** Newest first, of one status or of all. */
     page: (project: string, status: ApprovalRow["status"] | undefined, limit: number, after = END) =>
       status ? pageOfStatus({ project, status, limit, ...after }) : page({ project, limit, ...after }),
+    /** Decided ones, last decided first. The cursor's time is that of the decision. */
+    decided: (project: string, limit: number, after = END) => decided({ project, limit, ...after }),
     /** Approvals of one run, newest first. */
     ofRun: (projectId: string, runId: string, limit: number) => ofRun({ projectId, runId, limit }),
     /** Pending ones of a project; the count stops at `limit`. */

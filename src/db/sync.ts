@@ -6,7 +6,7 @@ import type { SyncEventRow, SyncRunRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
 export function syncStore(dialect: Dialect) {
-  return { ...ownerRows(dialect), ...runRows(dialect), ...runPages(dialect), ...eventRows(dialect) };
+  return { ...ownerRows(dialect), ...runRows(dialect), ...runPages(dialect), ...runHeads(dialect), ...eventRows(dialect) };
 }
 
 function ownerRows({ db, tables: { syncProjects }, one, run }: Dialect) {
@@ -112,6 +112,50 @@ function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
   };
 }
 
+/** What lists need to put runs in order and to filter them, without their projections. */
+export type RunHead = Pick<
+  SyncRunRow,
+  "projectId" | "runId" | "project" | "homeRuntimeId" | "lastReceivedAt" | "status" | "workflowId" | "displayTitle"
+>;
+
+function runHeads({ db, tables: { syncRuns }, one, all }: Dialect) {
+  const { projectId, runId, project, homeRuntimeId, lastReceivedAt, status, workflowId, displayTitle } = syncRuns;
+  const ofProject = eq(project, slot("project"));
+  const older = and(lte(lastReceivedAt, slot("at")), or(lt(lastReceivedAt, slot("at")), lt(runId, slot("runId"))));
+  const held = sql`${syncRuns.held} > 0`;
+  const page = (which: typeof older) =>
+    all(
+      db
+        .select({ projectId, runId, project, homeRuntimeId, lastReceivedAt, status, workflowId, displayTitle })
+        .from(syncRuns)
+        .where(and(ofProject, which, older))
+        .orderBy(desc(lastReceivedAt), desc(runId))
+        .limit(slot("limit")),
+    );
+  const [ofAll, ofStatus, ofRuntime] = [page(undefined), page(eq(status, slot("status"))), page(eq(homeRuntimeId, slot("runtimeId")))];
+  const gaps = all(
+    db
+      .select()
+      .from(syncRuns)
+      .where(and(ofProject, held, older))
+      .orderBy(desc(lastReceivedAt), desc(runId))
+      .limit(slot("limit")),
+  );
+  const gapRows = db.select({ one: sql`1` }).from(syncRuns).where(and(ofProject, held)).limit(slot("limit")).as("counted");
+  const countGaps = one(db.select({ count: sql<number>`count(*)` }).from(gapRows));
+  return {
+    /** A page of a project's runs, newest change first: of one status, of one Runtime, or all. */
+    heads: (project: string, of: { status?: string; runtimeId?: string }, limit: number, after = FIRST_PAGE): Promise<RunHead[]> => {
+      if (of.status !== undefined) return ofStatus({ project, status: of.status, limit, ...after });
+      return of.runtimeId === undefined ? ofAll({ project, limit, ...after }) : ofRuntime({ project, runtimeId: of.runtimeId, limit, ...after });
+    },
+    /** Runs with events that wait for a missing one, newest change first. */
+    gaps: (project: string, limit: number, after = FIRST_PAGE) => gaps({ project, limit, ...after }),
+    /** The same, counted up to `limit`. */
+    countGaps: async (project: string, limit: number) => Number((await countGaps({ project, limit }))!.count),
+  };
+}
+
 function eventRows({ db, tables: { syncEvents }, one, all, insertAll, now }: Dialect) {
   const ofRun = and(eq(syncEvents.projectId, slot("projectId")), eq(syncEvents.runId, slot("runId")));
   const eventsAfter = all(
@@ -120,6 +164,14 @@ function eventRows({ db, tables: { syncEvents }, one, all, insertAll, now }: Dia
       .from(syncEvents)
       .where(and(ofRun, gt(syncEvents.sequence, slot("after"))))
       .orderBy(asc(syncEvents.sequence))
+      .limit(slot("limit")),
+  );
+  const eventsBefore = all(
+    db
+      .select()
+      .from(syncEvents)
+      .where(and(ofRun, lt(syncEvents.sequence, slot("before"))))
+      .orderBy(desc(syncEvents.sequence))
       .limit(slot("limit")),
   );
   const find = one(
@@ -148,6 +200,8 @@ function eventRows({ db, tables: { syncEvents }, one, all, insertAll, now }: Dia
     insertEvents: (rows: SyncEventRow[]) => insertEvents(rows),
     findEvent: (projectId: string, runId: string, sequence: number) => find({ projectId, runId, sequence }),
     eventsAfter: (projectId: string, runId: string, after: number, limit: number) => eventsAfter({ projectId, runId, after, limit }),
+    /** Newest first. */
+    eventsBefore: (projectId: string, runId: string, before: number, limit: number) => eventsBefore({ projectId, runId, before, limit }),
     nextSequence: async (projectId: string, runId: string, after: number) => (await next({ projectId, runId, after }))?.sequence,
     hashesBetween: (projectId: string, runId: string, first: number, last: number) => hashesBetween({ projectId, runId, first, last }),
     /** For sequences far apart; costs more than a range. */

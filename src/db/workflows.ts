@@ -1,10 +1,12 @@
 // Hub workflow runs: the record as the wire shows it, and columns for what rules and screens ask.
-import { and, asc, desc, eq, isNotNull, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { WorkflowRunRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
-export function workflowStore({ db, tables: { workflowRuns: runs }, one, all, run, locked }: Dialect) {
+export function workflowStore(dialect: Dialect) {
+  const { db, tables, one, all, run, locked } = dialect;
+  const { workflowRuns: runs } = tables;
   const byId = db
     .select()
     .from(runs)
@@ -91,6 +93,7 @@ export function workflowStore({ db, tables: { workflowRuns: runs }, one, all, ru
       .where(eq(runs.id, slot("id"))),
   );
   return {
+    ...workflowHeads(dialect),
     find: (id: string) => find({ id }),
     lock: (id: string) => lock({ id }),
     findByDelivery: (definitionId: string, deliveryId: string) => findByDelivery({ definitionId, deliveryId }),
@@ -106,5 +109,39 @@ export function workflowStore({ db, tables: { workflowRuns: runs }, one, all, ru
     remove: (id: string) => remove({ id }),
     insert: (row: WorkflowRunRow) => insert(row),
     update: (row: WorkflowRunRow) => update(row),
+  };
+}
+
+/** What lists need to put runs in order, without their records. */
+export type WorkflowHead = Pick<WorkflowRunRow, "id" | "project" | "definitionId" | "status" | "updatedAt">;
+
+/** Keyset pages of a project's runs, newest change first, of one status or of all. */
+function workflowHeads({ db, tables: { workflowRuns: runs }, one, all }: Dialect) {
+  const ofProject = eq(runs.project, slot("project"));
+  const ofStatus = and(ofProject, eq(runs.status, slot("status")));
+  const [at, id] = [slot("at"), slot("id")];
+  const older = and(lte(runs.updatedAt, at), or(lt(runs.updatedAt, at), lt(runs.id, id)));
+  const { id: _id, project, definitionId, status, updatedAt } = runs;
+  const page = (which: SQL | undefined) =>
+    all(
+      db
+        .select({ id: _id, project, definitionId, status, updatedAt })
+        .from(runs)
+        .where(and(which, older))
+        .orderBy(desc(runs.updatedAt), desc(runs.id))
+        .limit(slot("limit")),
+    );
+  const counted = (which: SQL | undefined) => {
+    const rows = db.select({ one: sql`1` }).from(runs).where(which).limit(slot("limit")).as("counted");
+    return one(db.select({ count: sql<number>`count(*)` }).from(rows));
+  };
+  const [pageOfProject, pageOfStatus, countOfProject, countOfStatus] = [page(ofProject), page(ofStatus), counted(ofProject), counted(ofStatus)];
+  const END = { at: Number.MAX_SAFE_INTEGER, id: "" };
+  return {
+    heads: (project: string, status: string | undefined, limit: number, after = END): Promise<WorkflowHead[]> =>
+      status === undefined ? pageOfProject({ project, limit, ...after }) : pageOfStatus({ project, status, limit, ...after }),
+    /** Runs of one status, or all; the count stops at `limit`. */
+    count: async (project: string, status: string | undefined, limit: number) =>
+      Number((await (status === undefined ? countOfProject({ project, limit }) : countOfStatus({ project, status, limit })))!.count),
   };
 }

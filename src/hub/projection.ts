@@ -7,7 +7,8 @@ import { emptySection, short, upsert } from "./projection-section.ts";
 import { addUsage, emptySum, modelName, usageOf } from "./projection-usage.ts";
 
 // Together with the fixed parts below 64 KiB, whatever the events hold.
-const STEPS_BYTES = 22_000;
+const STEPS_BYTES = 20_000;
+const EDGES_BYTES = 2_000;
 const ASSIGNMENTS_BYTES = 12_000;
 const EVIDENCE_BYTES = 7_000;
 const EFFECTS_BYTES = 5_000;
@@ -35,6 +36,7 @@ export const emptyProjection = (): RunProjection => ({
   degraded: 0,
   valuesReplaced: 0,
   steps: emptySection(),
+  edges: emptySection(),
   assignments: emptySection(),
   usage: emptySum("total"),
   models: emptySection(),
@@ -109,6 +111,7 @@ function foldStep(run: SyncRunRow, event: SyncEvent, consequences: Consequence[]
   if (eventType === "step.transitioned") {
     projection.transitions++;
     run.stepId = payload.toStepId ?? run.stepId;
+    foldEdge(projection, payload);
   }
   const stepId = payload.stepId ?? payload.fromStepId;
   if (stepId === undefined) return;
@@ -125,6 +128,20 @@ function foldStep(run: SyncRunRow, event: SyncEvent, consequences: Consequence[]
   if (payload.status === undefined || waiting?.stepId !== stepId) return;
   if (waiting.approvalId !== undefined && STEP_ENDED.has(payload.status)) consequences.push({ kind: "approval_moot", id: waiting.approvalId });
   delete projection.waiting;
+}
+
+/** A way that was taken between steps, however often: together they are the graph as the run has walked it. */
+function foldEdge(projection: RunProjection, { fromStepId: from, toStepId: to, outcome = "" }: SyncPayload) {
+  if (from === undefined) return;
+  upsert(
+    projection.edges,
+    EDGES_BYTES,
+    (edge) => edge.from === from && edge.to === to && edge.outcome === outcome,
+    () => ({ from, ...(to !== undefined && { to }), outcome, times: 0 }),
+    (edge) => {
+      edge.times++;
+    },
+  );
 }
 
 function changeStep(step: RunStep, { eventType, payload, occurredAt }: SyncEvent) {

@@ -93,6 +93,13 @@ export const RunEffect = Type.Object({
   resolution: optional(text),
   at: time,
 });
+export const RunEdge = Type.Object({
+  from: text,
+  to: optional(Type.String({ description: "The step it led to; absent when it ended the run." })),
+  outcome: text,
+  times: Type.Integer({ minimum: 1 }),
+});
+export type RunEdge = Static<typeof RunEdge>;
 export const RunReceipt = Type.Object({ provider: text, kind: text, id: text, at: time });
 export const RunWaiting = Type.Object({
   for: Type.String({ description: "approval, uncertain, or step for anything else a step or run waits for." }),
@@ -115,6 +122,7 @@ export const RunProjection = Type.Object({
   valuesReplaced: Type.Integer({ minimum: 0, description: "Values that redaction replaced." }),
   delivery: optional(text),
   steps: section(RunStep),
+  edges: section(RunEdge),
   assignments: section(RunAssignment),
   usage: UsageSum,
   models: section(UsageSum),

@@ -139,6 +139,7 @@ create table sync_runs (
 create index sync_runs_project on sync_runs (project, last_received_at, run_id);
 create index sync_runs_runtime on sync_runs (project, home_runtime_id, last_received_at, run_id);
 create index sync_runs_status on sync_runs (project, status, last_received_at, run_id);
+create index sync_runs_held on sync_runs (project, last_received_at, run_id) where held > 0;
 create index sync_runs_received on sync_runs (last_received_at);
 create index sync_runs_ended on sync_runs (project, ended_at, status) where ended_at is not null;
 
@@ -244,6 +245,7 @@ create table approvals (
 create index approvals_project on approvals (project, requested_at, id);
 create index approvals_status on approvals (project, status, requested_at, id);
 create index approvals_run on approvals (project_id, run_id);
+create index approvals_project_decided on approvals (project, decided_at, id) where decided_at is not null;
 create index approvals_decided on approvals (decided_at) where decided_at is not null;
 
 create table alerts (
@@ -381,6 +383,7 @@ create table workflow_runs (
 create unique index workflow_runs_delivery on workflow_runs (definition_id, delivery_id);
 create index workflow_runs_payload on workflow_runs (definition_id, payload_hash);
 create index workflow_runs_project on workflow_runs (project, updated_at, id);
+create index workflow_runs_status on workflow_runs (project, status, updated_at, id);
 create index workflow_runs_coordinator on workflow_runs (target_agent_id, updated_at);
 create index workflow_runs_message on workflow_runs (message_id);
 create index workflow_runs_due on workflow_runs (waiting_until) where status = 'waiting';
