@@ -111,6 +111,8 @@ export type WorktreeReport = {
   uncommitted: number;
   unpushed: number;
   missing: boolean;
+  /** Disk it takes; undefined where that cannot be told quickly. */
+  bytes?: number;
 };
 
 /** All worktrees below `folder`, with what would be lost if they were removed. */
@@ -132,9 +134,19 @@ export async function listWorktrees(root: string, folder: string): Promise<Workt
     const status = missing ? "" : await git(path, ["status", "--porcelain"]);
     const elsewhere = branch ? ["--not", `--exclude=${branch}`, "--branches", "--remotes"] : ["--not", "--branches", "--remotes"];
     const unpushed = commit ? Number(await git(root, ["rev-list", "--count", commit, ...elsewhere])) : 0;
-    reports.push({ path, runId, branch, commit, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing });
+    const bytes = missing ? undefined : await diskUse(path);
+    reports.push({ path, runId, branch, commit, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, bytes });
   }
   return reports;
+}
+
+const DISK_USE_MS_MAX = 5000;
+
+async function diskUse(path: string): Promise<number | undefined> {
+  const child = Bun.spawn(["du", "-sk", path], { stdin: "ignore", stdout: "pipe", stderr: "ignore", timeout: DISK_USE_MS_MAX });
+  const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  const blocks = Number.parseInt(text, 10);
+  return code === 0 && Number.isSafeInteger(blocks) ? blocks * 1024 : undefined;
 }
 
 /** Why a worktree must stay; undefined when all in it is kept elsewhere. Its branch stays in any case, so committed work is never lost with it. */
