@@ -158,6 +158,7 @@ function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn,
     retryable: result.failure.retryable,
   };
   const status = result.failure ? "failed" : "passed";
+  const words = bounded(result.failure?.sentence ?? result.summary ?? result.outcome!);
   return [
     ...(turn.model ? [resolved(work, assignment, turn.model)] : []),
     { type: "attempt.status_changed", payload: { ...identity, status, timing, ...(error && { error }) }, local: { failure: result.failure } },
@@ -167,13 +168,13 @@ function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn,
         ...identity,
         status: "result_recorded",
         outcome: result.failure ? "failed" : result.outcome!,
-        summary: bounded(result.failure?.sentence ?? result.summary ?? result.outcome!),
+        ...(run.plan.sync.results === "summary" && { summary: words }),
         timing,
         usage: reported(usage),
         ...(error && { error }),
         ...(result.evidence.length > 0 && { evidenceRefs: result.evidence.slice(0, 64).map(({ id, kind, hash }) => ({ id, kind, hash })) }),
       },
-      local: { evidence: result.evidence, changes, failure: result.failure },
+      local: { evidence: result.evidence, changes, failure: result.failure, summary: words },
     },
   ];
 }

@@ -61,7 +61,7 @@ function settle(run: Execution, step: PlanStep, end: Settled): NewEvent {
   const refused = end.outcome === "passed" && !end.failure ? refusal(run, step, end.evidence) : undefined;
   const failure = end.failure ?? refused;
   const outcome = failure ? "failed" : end.outcome;
-  return recordOutcome(run.visit!, {
+  return recordOutcome(run, {
     ...end,
     outcome,
     failure,

@@ -277,7 +277,7 @@ function learnOutcome(run: Execution, payload: SyncPayload, local: OutcomeLocal)
     stepId,
     stepAttempt: payload.stepAttempt!,
     outcome: payload.outcome!,
-    summary: payload.summary ?? "",
+    summary: local.summary,
     declared: local.declared,
     evidence: local.evidence ?? [],
     changes: local.changes,
@@ -323,7 +323,7 @@ function learnAssignment(run: Execution, payload: SyncPayload, local: ResultLoca
   if (ASSIGNMENT_STATUSES.includes(payload.status ?? "")) assignment.status = payload.status as Assignment["status"];
   if (payload.status !== "result_recorded") return;
   assignment.outcome = payload.outcome;
-  assignment.summary = payload.summary;
+  assignment.summary = local?.summary ?? payload.summary;
   assignment.evidence = local?.evidence ?? [];
   assignment.changes = local?.changes;
   assignment.failure = local?.failure;

@@ -1,13 +1,13 @@
 // The moves of a run: small makers of the events that more than one step kind uses. Pure; nothing is written here.
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { EffectClass, Gate } from "../../protocol/project-files.ts";
-import type { SyncStatus } from "../../protocol/sync-event.ts";
+import { REPOSITORY_PATH, type SyncStatus } from "../../protocol/sync-event.ts";
 import type { Failure } from "../harness/result.ts";
 import type { NewId } from "../ids.ts";
 import type { PlanStep } from "../project/plan.ts";
 import { AGENT_TIMEOUT_MS_DEFAULT, GATE_TIMEOUT_MS_DEFAULT } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
-import type { Execution, Visit } from "./execution.ts";
+import type { Execution } from "./execution.ts";
 import type { ApprovalContent, ApprovalPurpose, AttemptLocal, OutcomeLocal, StatusLocal, Workspace } from "./local.ts";
 
 /** What decisions take from outside: time, ids and where things will lie on disk. */
@@ -55,16 +55,18 @@ export function enterStep(run: Execution, stepId: string, again: boolean): NewEv
   };
 }
 
-/** Records how the current step attempt ended. */
+/** Records how the current step attempt ended. What the project keeps on this machine stays beside the payload. */
 export function recordOutcome(
-  visit: Visit,
+  run: Execution,
   end: { outcome: string; summary: string; declared: boolean; failure?: Failure; status: SyncStatus } & Partial<
     Pick<OutcomeLocal, "evidence" | "changes">
   > & { progress?: string },
 ): NewEvent {
   const { outcome, summary, declared, failure, status, evidence = [], changes, progress = "" } = end;
   const evidenceHash = taggedSha256([...evidence.map(({ key, hash }) => `${key}=${hash}`).sort(), failure?.class ?? "", progress].join("\n"));
-  const local: OutcomeLocal = { evidence, changes, failure, declared, evidenceHash };
+  const visit = run.visit!;
+  const words = bounded(summary || outcome);
+  const local: OutcomeLocal = { evidence, changes, failure, declared, evidenceHash, summary: words };
   return {
     type: "step.outcome_recorded",
     payload: {
@@ -72,24 +74,21 @@ export function recordOutcome(
       stepAttempt: visit.stepAttempt,
       status,
       outcome,
-      summary: bounded(summary || outcome),
+      ...(run.plan.sync.results === "summary" && { summary: words }),
       ...(failure && { error: { class: failure.class, component: visit.stepId, retryable: failure.retryable }, reason: bounded(failure.sentence) }),
       ...(evidence.length > 0 && { evidenceRefs: evidence.slice(0, 64).map(({ id, kind, hash }) => ({ id, kind, hash })) }),
-      ...(changes && { fileChanges: [{ repositoryId: "main", ...pathsOf(changes) }] }),
+      ...(changes && { fileChanges: [{ repositoryId: "main", ...pathsOf(changes, run.plan.sync.fileChanges === "counts") }] }),
     },
     local: local as unknown as Record<string, unknown>,
   };
 }
 
 const PATHS_MAX = 1000;
-function pathsOf({ added, modified, deleted }: { added: string[]; modified: string[]; deleted: string[] }) {
-  const cut = [added, modified, deleted].reduce((count, list) => count + Math.max(0, list.length - PATHS_MAX), 0);
-  return {
-    added: added.slice(0, PATHS_MAX),
-    modified: modified.slice(0, PATHS_MAX),
-    deleted: deleted.slice(0, PATHS_MAX),
-    ...(cut > 0 && { redactedPathCount: cut }),
-  };
+function pathsOf({ added, modified, deleted }: { added: string[]; modified: string[]; deleted: string[] }, countsOnly: boolean) {
+  const kept = (paths: string[]) => (countsOnly ? [] : paths.filter((path) => REPOSITORY_PATH.test(path)).slice(0, PATHS_MAX));
+  const shown = { added: kept(added), modified: kept(modified), deleted: kept(deleted) };
+  const cut = added.length + modified.length + deleted.length - shown.added.length - shown.modified.length - shown.deleted.length;
+  return countsOnly ? { redactedPathCount: cut } : { ...shown, ...(cut > 0 && { redactedPathCount: cut }) };
 }
 
 /** The class of what a gate's command may change. */

@@ -61,3 +61,25 @@ test("agents that are commands, gates and a back-edge run to the end", async () 
   });
   expect(world.outbox().filter(({ problem }) => problem !== undefined)).toEqual([]);
 });
+
+test("what a project keeps on its machine does not leave it, and odd file names leave as a number", async () => {
+  const coder = script(`cat >/dev/null; echo x >'odd "name".txt'; echo y >plain.txt; echo '{"outcome":"passed","summary":"the hidden summary"}'`, { tools: "workspace-writer" });
+  const files = { ".kxm/agents/coder.yaml": coder, ".kxm/workflows/main.yaml": workflow([{ id: "code", kind: "agent", agent: "coder" }]) };
+  const outcome = async (sync?: object) => {
+    await using world = await openWorld(files);
+    if (sync) world.put(".kxm/project.yaml", { schema: "kxm.project.v1", id: "prj_engine_test", name: "demo", defaultWorkflow: "main", defaultHarness: "echo", sync });
+    const runId = await world.start();
+    const run = await world.finished(runId);
+    expect(run.steps[0]!.summary).toBe("the hidden summary");
+    const rows = world.outbox();
+    expect(rows.filter(({ problem, payload }) => problem || payload.degraded)).toEqual([]);
+    return { sent: JSON.stringify(rows), changes: rows.find(({ eventType }) => eventType === "step.outcome_recorded").payload.fileChanges };
+  };
+  const open = await outcome();
+  expect(open.changes).toEqual([{ repositoryId: "main", added: ["plain.txt"], modified: [], deleted: [], redactedPathCount: 1 }]);
+  expect(open.sent).toContain("the hidden summary");
+  const closed = await outcome({ results: "none", fileChanges: "counts" });
+  expect(closed.changes).toEqual([{ repositoryId: "main", redactedPathCount: 2 }]);
+  expect(closed.sent).not.toContain("hidden");
+  expect(closed.sent).not.toContain("plain.txt");
+});
