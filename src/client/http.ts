@@ -1,4 +1,5 @@
 // One HTTP exchange with a hub. Knows addresses, JSON and refusals, nothing of what is asked. Runs in Node 20, Bun and browsers.
+import { keepLoopbackDirect } from "./loopback.ts";
 
 /** Where a hub is and what its callers show it. */
 export interface Connection {
@@ -93,6 +94,7 @@ export async function open(to: Connection, method: "GET" | "POST" | "DELETE", pa
     ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
     redirect: "error", // a hub never redirects an API call; a token must not follow one elsewhere
   });
+  if (!to.fetch) keepLoopbackDirect(url.hostname);
   const send = to.fetch ?? fetch;
   const response = await send(request).catch((cause) => {
     throw ended(to.url, exchange, cause);

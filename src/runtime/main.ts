@@ -37,8 +37,6 @@ async function main(args: string[]): Promise<number> {
 }
 
 async function run(json: boolean): Promise<number> {
-  // A proxy of the environment must never see what is said on this machine.
-  process.env["NO_PROXY"] = [process.env["NO_PROXY"], "127.0.0.1", "localhost"].filter(Boolean).join(",");
   try {
     const supervisor = await startSupervisor({ env: process.env, version: VERSION, makeEngine });
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void supervisor.stop());
