@@ -10,6 +10,7 @@ import { addHub } from "./hub.ts";
 import { addInit } from "./init.ts";
 import { addIntake } from "./intake.ts";
 import { addLease } from "./lease.ts";
+import { addMcp } from "./mcp.ts";
 import { addOpen } from "./open.ts";
 import { CommandFailed, type World } from "./output.ts";
 import { addPeer } from "./peer.ts";
@@ -30,6 +31,7 @@ const GROUPS: readonly AddGroup[] = [
   addOpen,
   addPeer,
   addLease,
+  addMcp,
   addToken,
   addInit,
   addRun,

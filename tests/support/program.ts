@@ -44,7 +44,14 @@ export async function openPlace(): Promise<Place> {
   const [folder, home] = [join(base, "work"), join(base, "home")];
   for (const path of [folder, home]) mkdirSync(path);
   const cache = { BUN_RUNTIME_TRANSPILER_CACHE_PATH: join(ROOT, "node_modules/.cache/kxm/bun") }; // or each test compiles everything
-  const env = { PATH: process.env["PATH"]!, HOME: home, KXM_PORT: "0", KXM_RATE_LIMIT_MAX: "1000000", TMPDIR: process.env["TMPDIR"] ?? "/tmp", ...cache };
+  const env = {
+    PATH: process.env["PATH"]!,
+    HOME: home,
+    KXM_PORT: "0",
+    KXM_RATE_LIMIT_MAX: "1000000",
+    TMPDIR: process.env["TMPDIR"] ?? "/tmp",
+    ...cache,
+  };
   const hubs = new Set<Subprocess>();
   return {
     folder,

@@ -1,0 +1,158 @@
+// MCP over standard input and output, by way of the hub's own endpoint: the bridge registers one agent, passes each message on as that agent, and
+// signs it off at the end. The hub's catalogue is the only one, so a bridge and its hub never disagree about tools.
+import { ask, type Connection, HubRefusal, open } from "./http.ts";
+import { readFrames } from "./sse.ts";
+
+const HEARTBEAT_MS = 10_000;
+const NAMES_MAX = 20; // suffixes tried when a name is taken
+const STREAM_AGAIN_MS = 2_000;
+const UNAVAILABLE = -32_000; // JSON-RPC's range for servers
+
+export interface BridgeOptions {
+  connection: Connection;
+  project: string;
+  /** The name to speak under; a taken one gets a suffix. */
+  name: string;
+  purpose: string;
+  /** Lines of standard input, each one JSON-RPC message. Ends when the client leaves. */
+  lines: AsyncIterable<string>;
+  write(line: string): void;
+  /** For people: standard error. */
+  note(text: string): void;
+  /** Also offers pushed requests to clients that take channel notifications. */
+  pushes: boolean;
+}
+
+type Identity = { id: string; key: string; name: string };
+type Message = { id?: string | number | null; method?: string; params?: { clientInfo?: { name?: string } } };
+
+/** Runs until the input ends. Never throws for a hub that is away: each request is answered with an error until it is back. */
+export async function bridge(options: BridgeOptions): Promise<void> {
+  const { lines, write, note } = options;
+  const ended = new AbortController();
+  let identity: Promise<Identity> | undefined;
+  let pushing = false;
+  const who = () =>
+    (identity ??= register(options).catch((error) => {
+      identity = undefined;
+      throw error;
+    }));
+  const heartbeat = setInterval(() => void beat(options.connection, identity), HEARTBEAT_MS);
+  const running = new Set<Promise<void>>();
+  void who().then(
+    ({ name }) => note(`connected to ${options.connection.url} as ${name} in ${options.project}`),
+    (error) => note((error as Error).message),
+  );
+  try {
+    for await (const line of lines) {
+      if (line.trim() === "") continue;
+      const message = parsed(line);
+      if (!message) {
+        write(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "the line is not a JSON-RPC message" } }));
+        continue;
+      }
+      const work = pass(message).finally(() => running.delete(work));
+      running.add(work);
+    }
+    await Promise.all(running);
+  } finally {
+    clearInterval(heartbeat);
+    ended.abort();
+    await signOff(options.connection, identity);
+  }
+
+  /** One message on, its answer back. An agent the hub has forgotten is registered again, once. */
+  async function pass(message: Message): Promise<void> {
+    try {
+      const agent = await who();
+      const answer = await post(agent, message).catch(async (error) => {
+        if (!(error instanceof HubRefusal && error.code === "invalid_agent_identity")) throw error;
+        identity = undefined;
+        return post(await who(), message);
+      });
+      if (answer === undefined) return;
+      const isChannelClient = message.method === "initialize" && options.pushes && message.params?.clientInfo?.name === "claude-code";
+      write(JSON.stringify(isChannelClient ? withChannel(answer) : answer));
+      if (isChannelClient && !pushing) {
+        pushing = true;
+        void push(options, agent, ended.signal);
+      }
+    } catch (error) {
+      if (message.id === undefined || message.id === null) return;
+      const hint = error instanceof HubRefusal && error.hint ? ` ${error.hint}` : " Start it with `kxm hub start --detach`.";
+      write(JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: UNAVAILABLE, message: `${(error as Error).message}.${hint}` } }));
+    }
+  }
+  async function post({ id, key }: Identity, message: Message): Promise<unknown> {
+    const headers = { accept: "application/json, text/event-stream", "x-kxm-agent-id": id, "x-kxm-agent-key": key };
+    return (await ask(options.connection, "POST", "/mcp", { body: message, headers, signal: ended.signal })).body;
+  }
+}
+
+function parsed(line: string): Message | undefined {
+  try {
+    const message = JSON.parse(line) as unknown;
+    return typeof message === "object" && message !== null ? (message as Message) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function register({ connection, project, name, purpose, note }: BridgeOptions): Promise<Identity> {
+  for (let suffix = 1; ; suffix++) {
+    const tried = suffix === 1 ? name : `${name}-${suffix}`;
+    try {
+      const { body } = await ask(connection, "POST", "/v1/agents/register", { body: { name: tried, project, purpose } });
+      if (suffix > 1) note(`the name ${name} is taken: this session is ${tried}`);
+      return { id: body.agent.id, key: body.agentKey, name: body.agent.name };
+    } catch (error) {
+      if (!(error instanceof HubRefusal && error.code === "duplicate_agent_name") || suffix === NAMES_MAX) throw error;
+    }
+  }
+}
+
+/** Presence follows the session: a sign of life while it lasts. */
+async function beat(connection: Connection, identity: Promise<Identity> | undefined) {
+  const agent = await identity?.catch(() => undefined);
+  if (agent) await ask(connection, "POST", `/v1/agents/${agent.id}/heartbeat`, { headers: { "x-kxm-agent-key": agent.key } }).catch(() => {});
+}
+
+async function signOff(connection: Connection, identity: Promise<Identity> | undefined) {
+  const agent = await identity?.catch(() => undefined);
+  if (agent)
+    await ask(connection, "DELETE", `/v1/agents/${agent.id}`, { headers: { "x-kxm-agent-key": agent.key }, timeoutMs: 2_000 }).catch(() => {});
+}
+
+/** The initialize answer, saying that channel notifications may come. */
+function withChannel(answer: unknown): unknown {
+  const { result, ...rest } = answer as { result?: { capabilities?: Record<string, unknown> } };
+  if (!result) return answer;
+  const capabilities = { ...result.capabilities, experimental: { ...(result.capabilities?.["experimental"] as object), "claude/channel": {} } };
+  return { ...rest, result: { ...result, capabilities } };
+}
+
+/** Tells the client of each request as it arrives. A bonus: kxm_inbox shows the same, whatever becomes of a notification. */
+async function push({ connection, write }: BridgeOptions, { id, key }: Identity, signal: AbortSignal) {
+  let last: string | undefined;
+  while (!signal.aborted) {
+    try {
+      const headers = { "x-kxm-agent-id": id, "x-kxm-agent-key": key, ...(last !== undefined && { "last-event-id": last }) };
+      for await (const frame of readFrames(await open(connection, "GET", "/v1/events", { headers, query: { agentId: id }, signal }))) {
+        last = frame.id ?? last;
+        if (frame.event !== "message") continue;
+        const { message } = JSON.parse(frame.data) as { message: { id: string; fromName: string; content: string } };
+        const content = `Request ${message.id} from ${message.fromName}: ${message.content}`;
+        write(
+          JSON.stringify({
+            jsonrpc: "2.0",
+            method: "notifications/claude/channel",
+            params: { content, meta: { messageId: message.id, from: message.fromName } },
+          }),
+        );
+      }
+    } catch {
+      // the hub went away: try again below
+    }
+    if (!signal.aborted) await new Promise<void>((resolve) => setTimeout(resolve, STREAM_AGAIN_MS));
+  }
+}
