@@ -119,6 +119,13 @@ function waiterRows({ db, tables: { leaseWaiters }, one, all, run }: Dialect) {
   const findWaiter = one(db.select().from(leaseWaiters).where(byTicket));
   const insertWaiter = run(db.insert(leaseWaiters).values(everySlot(leaseWaiters)));
   const removeWaiter = run(db.delete(leaseWaiters).where(byTicket));
+  const ticketsOf = all(
+    db
+      .select({ ticket: leaseWaiters.ticket })
+      .from(leaseWaiters)
+      .where(and(ofResource, eq(leaseWaiters.agentId, slot("agentId"))))
+      .orderBy(asc(leaseWaiters.ticket)),
+  );
   const removeWaitersOf = run(db.delete(leaseWaiters).where(and(ofResource, eq(leaseWaiters.agentId, slot("agentId")))));
   const overdueWaiters = all(
     db
@@ -143,7 +150,12 @@ function waiterRows({ db, tables: { leaseWaiters }, one, all, run }: Dialect) {
     findWaiter: (resource: string, ticket: number) => findWaiter({ resource, ticket }),
     insertWaiter: (row: LeaseWaiterRow) => insertWaiter(row),
     removeWaiter: (resource: string, ticket: number) => removeWaiter({ resource, ticket }),
-    removeWaitersOf: (resource: string, agentId: string) => removeWaitersOf({ resource, agentId }),
+    /** Takes every request of an agent out of the line. @returns their tickets */
+    removeWaitersOf: async (resource: string, agentId: string) => {
+      const tickets = (await ticketsOf({ resource, agentId })).map(({ ticket }) => ticket);
+      if (tickets.length > 0) await removeWaitersOf({ resource, agentId });
+      return tickets;
+    },
     overdueWaiters: (at: number, limit: number) => overdueWaiters({ at, limit }),
     overdueOf: (resource: string, at: number) => overdueOf({ resource, at }),
     nextDeadline: async () => (await nextDeadline())?.at,

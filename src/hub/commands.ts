@@ -57,14 +57,17 @@ export async function poll(
 ): Promise<RuntimeCommand[]> {
   const look = async () => (await hub.engine.read.commands.open(project, runtimeId, after, limit)).map(wireOf);
   if (!wait) return look();
-  const watch = await watchLog(hub, project, ({ topic, type, data }: EventRow) =>
-    topic === "runtimes" && type === "command_sent" && data["runtimeId"] === runtimeId ? true : undefined,
-  );
-  try {
-    const found = await look();
-    return found.length > 0 || !(await watch.first(AbortSignal.any([wait.until, wait.gone]))) ? found : await look();
-  } finally {
-    watch.leave();
+  const ended = AbortSignal.any([wait.until, wait.gone]);
+  for (;;) {
+    const watch = await watchLog(hub, project, ({ topic, type, data }: EventRow) =>
+      topic === "runtimes" && type === "command_sent" && data["runtimeId"] === runtimeId ? true : undefined,
+    );
+    try {
+      const found = await look();
+      if (found.length > 0 || !(await watch.first(ended))) return found;
+    } finally {
+      watch.leave();
+    }
   }
 }
 

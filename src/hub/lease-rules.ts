@@ -177,8 +177,13 @@ async function grant(tx: Tx, lease: LeaseRow, { agent, ttlMs, isNew = false, tic
     freedAt: null,
   };
   await (isNew ? tx.leases.insert(granted) : tx.leases.update(granted));
-  if (!isNew) await tx.leases.removeWaitersOf(lease.resource, agent.id); // whichever of its requests asked: the agent has it
-  record(tx, "acquired", granted, agent.id, { expiresAt: granted.expiresAt, ...(ticket !== undefined && { ticket }) });
+  // Whichever of its requests asked: the agent has it. Tickets are never used twice, so a waiter cannot take an older grant for its own.
+  const tickets = lease.lastWaiter > 0 ? await tx.leases.removeWaitersOf(lease.resource, agent.id) : [];
+  record(tx, "acquired", granted, agent.id, {
+    expiresAt: granted.expiresAt,
+    ...(ticket !== undefined && { ticket }),
+    ...(tickets.length > 0 && { tickets }),
+  });
   return granted;
 }
 

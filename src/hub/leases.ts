@@ -22,7 +22,7 @@ export async function acquire(hub: Hub, agent: Caller, request: rules.AcquireReq
   if (!wait || request.waitMs === 0) return answer(hub, await ask(hub, agent, { ...request, waitMs: 0 }));
   const resource = rules.resourceOf(agent.project, request.name);
   let ticket: number | undefined;
-  const watch = await watchLog(hub, agent.project, (event) => verdictOf(event, agent.id, ticket), resource);
+  const watch = await watchLog(hub, agent.project, (event) => verdictOf(event, ticket), resource);
   try {
     const asked = await ask(hub, agent, request);
     if (asked.kind !== "waiting") return answer(hub, asked);
@@ -171,12 +171,12 @@ export async function forgetLapsed(hub: Hub, limit = SWEEP_ROWS): Promise<number
 
 type Verdict = { granted: EventRow | undefined; own: boolean };
 
-/** What an event means for somebody in line: granted (through this ticket or another request of the same agent), or the wait is over. */
-function verdictOf(event: EventRow, agentId: string, own: number | undefined): Verdict | undefined {
-  const { holderId, ticket } = event.data;
+/** What an event means for the holder of a ticket: granted (through this ticket or another request of the same agent), or the wait is over. */
+function verdictOf(event: EventRow, own: number | undefined): Verdict | undefined {
+  const { type, data } = event;
   if (own === undefined) return undefined; // not in line yet
-  if (event.type === "acquired" && holderId === agentId) return { granted: event, own: ticket === own };
-  return event.type === "wait_ended" && ticket === own ? { granted: undefined, own: true } : undefined;
+  if (type === "acquired" && (data["tickets"] as number[] | undefined)?.includes(own)) return { granted: event, own: data["ticket"] === own };
+  return type === "wait_ended" && data["ticket"] === own ? { granted: undefined, own: true } : undefined;
 }
 
 /** Waits for the grant of one ticket. A client that hung up leaves the line and, if it was granted just then, gives the lease back. */

@@ -51,7 +51,7 @@ export async function watchLog<T>(
       for (let after = position; ; ) {
         const rows = await engine.read.events.after(project, after, PAGE_ROWS);
         for (const row of rows) {
-          const matched = match(row);
+          const matched = subjectId === undefined || row.subjectId === subjectId ? match(row) : undefined;
           if (matched !== undefined) return matched;
         }
         if (rows.length < PAGE_ROWS) return undefined;

@@ -295,6 +295,18 @@ describe.each(WORLDS)("%s leases", (kind, open) => {
     expect(await waitersOf(name)).toEqual([]);
   });
 
+  test("a waiter does not take an older grant of the same agent for its own, however far behind the log is followed", async () => {
+    const name = fresh();
+    await ask(bob, name, "release", { fencingToken: (await acquire(bob!, name)).body.lease.fencingToken });
+    await acquire(ada!, name);
+    const feeds = { ...it.hub.feeds, join: async () => ({ position: 0, leave() {} }) };
+    const wait = { until: AbortSignal.timeout(50), gone: new AbortController().signal };
+    const refused = await leases
+      .acquire({ ...it.hub, feeds } as typeof it.hub, bob!, { name, ttlMs: 60_000, waitMs: 50 }, wait)
+      .catch((error) => error.code);
+    expect(refused).toBe("lease_held");
+  });
+
   test("an operator takes a lease away with a reason, which the audit log keeps, and the line is served", async () => {
     const name = fresh();
     const operator = await it.token("operator");

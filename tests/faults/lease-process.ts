@@ -1,0 +1,24 @@
+// A hub over one store, reduced to its leases, to be killed and paused: takes calls as JSON lines. Its clock is the newest time that a caller named.
+import { writeSync } from "node:fs";
+import { openEngine } from "../../src/db/open.ts";
+import { openHub } from "../../src/hub/hub.ts";
+import * as leases from "../../src/hub/leases.ts";
+import { silent } from "../../src/hub/log.ts";
+import { defaultSettings } from "../../src/hub/settings.ts";
+import { newId } from "../../src/protocol/ids.ts";
+import type { Ask } from "./lease-history.ts";
+import { askHub } from "./lease-service.ts";
+
+export type LeaseCall = { n: number; name: string } & ({ ask: Ask } | { sweep: number });
+
+const clock = { now: 0 };
+const engine = await openEngine({ path: process.argv[2]!, clock: () => clock.now, newId });
+const hub = openHub({ engine, clock: () => clock.now, settings: defaultSettings(), log: silent, stopping: new AbortController().signal });
+const say = (line: unknown) => writeSync(1, `${JSON.stringify(line)}\n`);
+say({ ready: true });
+for await (const line of console) if (line !== "") void answer(JSON.parse(line) as LeaseCall);
+
+async function answer(call: LeaseCall) {
+  clock.now = Math.max(clock.now, "ask" in call ? call.ask.now : call.sweep);
+  say({ n: call.n, told: "ask" in call ? await askHub(hub, call.name, call.ask) : await leases.expireLapsed(hub) });
+}

@@ -1,0 +1,95 @@
+// The lease of a history, served by hubs in this process or by a process that can be killed.
+import type { Hub } from "../../src/hub/hub.ts";
+import * as leases from "../../src/hub/leases.ts";
+import { HubError } from "../../src/protocol/errors.ts";
+import type { LeaseGranted } from "../../src/protocol/leases.ts";
+import type { Ask, LeaseService, Told } from "./lease-history.ts";
+import type { LeaseCall } from "./lease-process.ts";
+import { readLines } from "./store-client.ts";
+
+const never = new AbortController().signal; // a wait ends by the hub's clock alone
+const grantedOf = ({ lease, renewed }: LeaseGranted) => ({
+  token: lease.fencingToken,
+  until: Date.parse(lease.expiresAt),
+  at: Date.parse(lease.acquiredAt),
+  renewed,
+});
+
+/** One call, as an agent of project p would make it. An expected refusal is an answer. */
+export async function askHub(hub: Hub, name: string, { f, who, token, ttlMs, waitMs }: Ask): Promise<Told> {
+  const agent = { id: who, project: "p", name: who };
+  try {
+    if (f === "acquire") {
+      return { ok: true, granted: grantedOf(await leases.acquire(hub, agent, { name, ttlMs, waitMs }, { until: never, gone: never })) };
+    }
+    if (f === "renew") return { ok: true, granted: grantedOf(await leases.renew(hub, agent, name, token, ttlMs)) };
+    if (f === "release") await leases.release(hub, agent, name, token);
+    else await leases.check(hub, "p", name, token);
+    return { ok: true };
+  } catch (error) {
+    if (error instanceof HubError && error.code.startsWith("lease_")) return { ok: false };
+    throw error;
+  }
+}
+
+/** Hubs in this process; each call goes to one of them in turn. */
+export function servedBy(hubs: () => readonly Hub[], name: string): LeaseService {
+  let turn = 0;
+  const next = () => hubs()[turn++ % hubs().length]!;
+  return { ask: (ask) => askHub(next(), name, ask), sweep: () => leases.expireLapsed(next()) };
+}
+
+/** A process of its own that can be killed, paused and started again on the same store. */
+export async function startLeases(path: string) {
+  const waiting = new Map<number, (told: Told) => void>();
+  let calls = 0;
+  let child = await launch();
+  let up = Promise.resolve();
+
+  async function launch() {
+    const started = Bun.spawn([process.execPath, `${import.meta.dir}/lease-process.ts`, path], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+    const ready = Promise.withResolvers<void>();
+    void readLines(started, (line) => {
+      if (line.ready) return ready.resolve();
+      waiting.get(line.n)?.(line.told);
+      waiting.delete(line.n);
+    }).then(() => ready.reject(new Error("the process ended before it served")));
+    await ready.promise;
+    return started;
+  }
+  async function send(call: DistributiveOmit<LeaseCall, "n">): Promise<Told> {
+    await up;
+    const n = ++calls;
+    const { promise, resolve } = Promise.withResolvers<Told>();
+    waiting.set(n, resolve);
+    child.stdin.write(`${JSON.stringify({ ...call, n })}\n`);
+    child.stdin.flush();
+    return promise;
+  }
+  return {
+    service: (name: string): LeaseService => ({ ask: (ask) => send({ name, ask }), sweep: (now) => send({ name, sweep: now }) }),
+    /** kill -9, and a new process on the same store. Calls in flight have no answer. */
+    async kill() {
+      up = (async () => {
+        child.kill("SIGKILL");
+        await child.exited;
+        const lost = [...waiting.values()];
+        waiting.clear();
+        for (const resolve of lost) resolve(undefined);
+        child = await launch();
+      })();
+      await up;
+    },
+    /** Stopped in the middle of whatever it does, and let go on. */
+    async pause() {
+      child.kill("SIGSTOP");
+      await new Promise<void>((turn) => setImmediate(turn));
+      child.kill("SIGCONT");
+    },
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
