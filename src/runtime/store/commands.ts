@@ -47,7 +47,7 @@ const readCommand = (raw: RawCommand): CommandRow => ({ ...raw, result: JSON.par
 export type Savepoint = <T>(work: () => T) => T;
 
 export function commandTable(context: StoreContext, savepoint: Savepoint) {
-  const { record, find, unreported, reported, cursor, advance } = commandStatements(context);
+  const { record, find, latest, unreported, reported, cursor, advance } = commandStatements(context);
 
   /** The first result of a command that was recorded before. */
   function recall<T>(command: NewCommand, requestHash: string): CommandOutcome<T> | undefined {
@@ -67,6 +67,8 @@ export function commandTable(context: StoreContext, savepoint: Savepoint) {
         const raw = find({ commandId });
         return raw && readCommand(raw);
       },
+      /** Commands, newest first. */
+      list: (limit = 100): CommandRow[] => latest({ limit }).map(readCommand),
       /** Commands of a hub whose result it does not know yet, oldest first, at most 100. */
       unreported: (hub: string): CommandRow[] => unreported({ hub }).map(readCommand),
       /** The highest number of that hub's commands that was recorded here; 0 when none was. */
@@ -104,6 +106,7 @@ export function commandTable(context: StoreContext, savepoint: Savepoint) {
 function commandStatements(context: StoreContext) {
   const insert = write(context, insertInto("commands", COMMAND));
   const find = one<RawCommand>(context, `select ${columns(COMMAND)} from commands where command_id = $commandId`);
+  const latest = all<RawCommand>(context, `select ${columns(COMMAND)} from commands order by recorded_at desc, command_id desc limit $limit`);
   const unreported = all<RawCommand>(
     context,
     `select ${columns(COMMAND)} from commands where hub = $hub and reported_at is null order by hub_seq limit 100`,
@@ -128,5 +131,5 @@ function commandStatements(context: StoreContext) {
     if (hub) advance({ hub: hub.name, seq: hub.seq });
   }
 
-  return { record, find, unreported, reported, cursor, advance };
+  return { record, find, latest, unreported, reported, cursor, advance };
 }

@@ -2,6 +2,8 @@
 import { all, one, type StoreContext, write } from "./context.ts";
 
 export type OutboxRow = { seq: number; runId: string; sequence: number; syncEvent: string; attemptCount: number };
+/** A row with what became of it. */
+export type SentRow = { sequence: number; syncEvent: string; attemptCount: number; ackedAt: number | null; refusedCode: string | null };
 export type OutboxCounts = { pending: number; acked: number; refused: Record<string, number> };
 export type OutboxTable = ReturnType<typeof outboxTable>;
 
@@ -13,6 +15,11 @@ export function outboxTable(context: StoreContext) {
     context,
     `select seq, run_id as runId, sequence, sync_event as syncEvent, attempt_count as attemptCount
      from outbox indexed by outbox_pending where ${PENDING} and seq > $after order by seq limit $limit`,
+  );
+  const ofRun = all<SentRow>(
+    context,
+    `select sequence, sync_event as syncEvent, attempt_count as attemptCount, acked_at as ackedAt, refused_code as refusedCode
+     from outbox where run_id = $runId and sequence > $after order by sequence limit $limit`,
   );
   const ack = write(
     context,
@@ -50,6 +57,8 @@ export function outboxTable(context: StoreContext) {
     read: {
       /** Pending rows in outbox order with a higher seq than `after`. */
       pending: (after: number, limit: number): OutboxRow[] => pending({ after, limit }),
+      /** What left, or will leave, of a run, in order: exactly what the hub sees. */
+      ofRun: (runId: string, after = 0, limit = 1000): SentRow[] => ofRun({ runId, after, limit }),
       /** Whether the hub acknowledged this event before a moment. */
       ackedBefore: (runId: string, sequence: number, before: number): boolean => ackedBefore({ runId, sequence, before }) !== undefined,
       /** Which hub the acknowledgements are of; undefined before the first. */

@@ -125,6 +125,7 @@ async function presence(to: Connected, { report, log }: SyncOptions) {
   try {
     const { generation } = await to.client.presence({ ...report(), outbox: outboxReports(to.entries(), true) });
     to.identity = generation ?? to.bound.url;
+    for (const { open } of to.entries()) open?.pusher.hubAnswers();
   } catch (error) {
     if (error instanceof HubRefusal) log("presence_refused", { level: "warn", code: error.code, reason: error.message });
     // No hub at all shows in the push's state.

@@ -88,6 +88,10 @@ export function pusher({ store, projectId, clock, random }: PusherOptions) {
         ...(waiting && { nextAttemptAt: iso(nextAttemptAt) }),
       };
     },
+    /** The hub answered somebody else of this machine: one that was only away is tried again now. A refusal keeps its time. */
+    hubAnswers: () => {
+      if (blocked === "no_hub") nextAttemptAt = 0;
+    },
     /** Forgets the wait: the cause was dealt with, or the hub is another one. */
     retryNow: () => void (failures = nextAttemptAt = 0),
     /** Milliseconds since 1970 before which no step does anything. */
