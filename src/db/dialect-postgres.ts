@@ -84,7 +84,7 @@ export function postgresDialect(client: SQL, guarded: Guard): Dialect {
         await guarded(() => it().execute(slots));
       };
     },
-    locked: (query: any) => query.for("update"),
+    locked: (query: any) => lockedCopy(query),
     insertAll: (table) => async (rows) => {
       for (let at = 0; at < rows.length; at += ROWS_MAX) {
         await guarded(() =>
@@ -97,6 +97,22 @@ export function postgresDialect(client: SQL, guarded: Guard): Dialect {
     },
     now: (query: any) => guarded(() => query.execute()),
   };
+}
+
+/**
+ * A select that locks its rows, beside the same select that does not. `for()` would change the builder that both share, and then every read outside a
+ * transaction would wait for whoever writes the row.
+ */
+function lockedCopy(query: any): any {
+  const locking = <T>(build: () => T): T => {
+    query.for("update");
+    try {
+      return build();
+    } finally {
+      query.config.lockingClause = undefined;
+    }
+  };
+  return { prepare: (name: string) => locking(() => query.prepare(name)), execute: () => locking(() => query.execute()) };
 }
 
 const causes = (error: any): any[] => (error ? [error, ...causes(error.cause)] : []);

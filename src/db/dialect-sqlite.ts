@@ -11,6 +11,7 @@ import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, Storage
 
 /** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
 export type Fault = { first: unknown };
+type OnFailure = (error: unknown) => unknown;
 /** For the stores of a transaction. */
 export const keepIn = (fault: Fault) => (error: unknown) => {
   fault.first ??= error;
@@ -54,22 +55,26 @@ export class Connection {
     this.#database = database;
     this.epoch++;
   }
-  /** What drizzle calls. */
-  prepare(sql: string) {
-    return this.#database.prepare(sql);
-  }
 }
 
-/** The port over a connection. Statements are prepared at first use, so that a hub of two hundred queries opens in milliseconds. */
-export function sqliteDialect(connection: Connection, onFailure: (error: unknown) => unknown): Dialect {
-  const db = drizzle(connection as unknown as Database, { casing: "snake_case" }); // it only calls prepare()
+/**
+ * The port over one connection, or over whichever `pick` names at the moment of a query. Statements are prepared for each at first use, so that a hub of
+ * two hundred queries opens in milliseconds.
+ * @param options.onlyReads refuses every query that is not a select
+ * @param options.onFailure what a caller is told of a failure
+ */
+export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = false }: { onFailure: OnFailure; onlyReads?: boolean }): Dialect {
+  const db = drizzle({ prepare: (sql: string) => pick().database.prepare(sql) } as never, { casing: "snake_case" }); // it calls nothing else
   const lazily = (query: any) => {
-    let it: any;
-    let epoch = 0;
+    const statements = new Map<Connection, { epoch: number; it: any }>();
     return () => {
-      if (epoch === connection.epoch) return it;
-      epoch = connection.epoch;
-      return (it = query.prepare());
+      const connection = pick();
+      const known = statements.get(connection);
+      if (known?.epoch === connection.epoch) return known.it;
+      if (onlyReads && !/^select /.test(query.toSQL().sql)) throw new Error("engine.read only reads: change things in engine.write");
+      const it = query.prepare();
+      statements.set(connection, { epoch: connection.epoch, it });
+      return it;
     };
   };
   const guarded = <T>(query: () => T) => {
@@ -140,7 +145,8 @@ export function settleRule(stores: Stores, fault: Fault, context: { now: number;
 /** One rule in a durable transaction of its own, outside any lane: for a store that nobody serves (opening, restoring). @throws what the rule throws */
 export function writeOnce<T>(database: Database, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<T>): T {
   const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(new Connection(database), keepIn(fault)));
+  const connection = new Connection(database);
+  const stores = openStores(sqliteDialect(() => connection, { onFailure: keepIn(fault) }));
   return database
     .transaction(() => {
       const { outcome } = settleRule(stores, fault, context, rule as Rule<unknown>);

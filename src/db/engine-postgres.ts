@@ -51,7 +51,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     }),
   );
   const idle = [...all];
-  const reads = client(connections);
+  const reads = client(connections, { default_transaction_read_only: "on" });
   const read = openStores(postgresDialect(reads, guardReads));
   const [notices, listener] = [client(1), client(1)];
   const wakeups = new Wakeups();

@@ -30,8 +30,10 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   const { idleMs = IDLE_MS, walMax = WAL_BYTES_MAX, log = () => {} } = options;
   const file = await openStoreFile(path, { ...options, log });
   const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(file.writer, keepIn(fault)));
-  const read = openStores(sqliteDialect(file.reader, asUnavailable));
+  const stores = openStores(sqliteDialect(() => file.writer, { onFailure: keepIn(fault) }));
+  // The writer's cache is warm, the reader's is emptied by every commit: so reads go to the writer while it has no transaction open. During a batch other
+  // callers run only as microtasks of its turn; they, and everybody while the writer is broken, get the reader, which sees committed state only.
+  const read = openStores(sqliteDialect(() => (inBatch || broken ? file.reader : file.writer), { onFailure: asUnavailable, onlyReads: true }));
   const wakeups = new Wakeups();
   const listeners: ((event: AppendedEvent) => void)[] = [];
   const queue: (Call & { at: number })[] = []; // `at`: monotonic ms, for calls that wait for a lock
@@ -39,6 +41,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   let statements = prepareLane(file.writer.database);
   let armed = false;
   let closed = false;
+  let inBatch = false;
   let broken = false; // the connection must be opened anew before it is used again
   let reopenAfter = 0;
   let busySince: number | undefined;
@@ -54,6 +57,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     try {
       repair(started);
       statements.begin.run();
+      inBatch = true;
       busySince = undefined;
       while (queue.length > 0 && calls.length < batchMax && performance.now() - started < batchMs) {
         const call = queue.shift()!;
@@ -61,6 +65,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
         outcomes.push(perform(call.rule, committed));
       }
       statements.commit.run(); // the fsync: nobody is answered before it returns
+      inBatch = false;
       confirmFiles();
       tell(committed);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
@@ -120,6 +125,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   function fail(cause: unknown, calls: Call[]) {
     const { database } = file.writer;
     tryTo(() => database.inTransaction && statements.rollback.run());
+    inBatch = false;
     if (calls.length === 0) calls.push(...queue.splice(0, batchMax)); // these never ran
     const reason = cause instanceof StorageUnavailable ? cause.reason : (unavailability(cause) ?? "commit_failed");
     if (reason !== "disk_full" && reason !== "degraded") broken = true;

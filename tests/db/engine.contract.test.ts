@@ -80,6 +80,21 @@ describe.each(WORLDS)("%s engine", (_, open) => {
     expect(early).toBeUndefined();
   });
 
+  test("a reader never waits for a writer, not even for the row it writes", async () => {
+    const resource = unique("r");
+    await write((tx) => tx.leases.insert(leaseRow(resource)));
+    let fence: number | undefined;
+    await write(async (tx) => {
+      const lease = await tx.leases.lock(resource);
+      await tx.leases.update({ ...lease!, fence: 2 });
+      void findLease(resource).then((row) => {
+        fence = row!.fence;
+      });
+      for (let i = 0; i < 5_000 && fence === undefined; i++) await tx.leases.find("nothing");
+    });
+    expect(fence).toBe(1);
+  });
+
   test("a rule that awaits anything but its tx fails, and its lane goes on", async () => {
     const resource = unique("r");
     const never = Promise.withResolvers<void>();

@@ -157,6 +157,15 @@ describe.each(WORLDS)("%s guards", (_, open) => {
     expect(await world.engine.read.events.lastSeq("p")).toBe(1); // the number was not used up
   });
 
+  test("nothing can be changed through what only reads", async () => {
+    await using world = await open();
+    expect((await attempt(world.engine.read.leases.insert(leaseRow("r")))).error).toBeDefined();
+    expect((await attempt(world.engine.read.messages.takeSeq("agt"))).error).toBeDefined();
+    expect((await attempt(world.engine.read.events.insertAll([{ ...testedEvent("p"), seq: 1, at: 1 }]))).error).toBeDefined();
+    expect(await world.engine.read.leases.find("r")).toBeUndefined();
+    expect(await world.engine.write("p", (tx) => tx.messages.takeSeq("agt"))).toBe(1);
+  });
+
   test("closing finishes what was accepted", async () => {
     const world = await open();
     const accepted = Promise.all(range(40).map((n) => attempt(world.engine.write(`lane-${n % 5}`, (tx) => tx.leases.insert(leaseRow(`${n}`))))));
