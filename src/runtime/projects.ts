@@ -143,6 +143,7 @@ function open(row: RegisteredProject, options: ProjectsOptions): OpenProject {
   const { registry, generation, clock, newId, random, redactor } = options;
   const paths = options.paths(row.projectKey);
   privateFolder(paths.folder);
+  redactor.addFolder(row.projectRoot); // before anything of this project can be written
   const { projectId, projectKey: key, projectRoot: root, name, hubProject } = row;
   const store = openEventStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
   try {

@@ -113,6 +113,7 @@ async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
   const binding = bindingSource(paths, options.env, held.known);
   const engine: Engine = options.makeEngine(engineParts(held, binding, () => engine));
   const { projects, sync } = wire(held, binding, engine);
+  learnTokens(binding);
   let stopping: Promise<void> | undefined;
   const stop = (end: Ended): Promise<void> => {
     stopping ??= (async () => {
@@ -151,10 +152,7 @@ async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
   const api = serveLocalApi({ routes: [...routes, ...engine.routes], token, log, proof: (nonce) => proofOf(token, nonce) });
   registry.listening(generation, api.port);
   projects.refresh();
-  const heartbeat = setInterval(
-    () => beat(registry, generation, (error) => void stop({ reason: "superseded", error }), log),
-    options.heartbeatMs ?? HEARTBEAT_MS,
-  );
+  const heartbeat = heartbeats(held, (error) => void stop({ reason: "superseded", error }));
   log("runtime_started", { generation, port: api.port, version: options.version });
   sync.start();
   return { runtimeId: registry.runtimeId, generation, port: api.port, token, paths, projects, sync, ended: ending.promise, stop: asked };
@@ -165,13 +163,26 @@ const filesOf = (paths: StatePaths, key: string): string[] => {
   return [events, prompts];
 };
 
-function beat(registry: Registry, generation: number, lost: (error: RuntimeRefusal) => void, log: Log) {
+/** The saved tokens are secrets before the first event can be written. A broken file is told by the status, and has no token to know. */
+function learnTokens(binding: BindingSource) {
   try {
-    registry.beat(generation);
-  } catch (error) {
-    if (error instanceof RuntimeRefusal && error.code === "runtime_superseded") return lost(error);
-    log("heartbeat_failed", { level: "warn", reason: String((error as Error).message) }); // a full disk: the process is still the owner
-  }
+    binding.read();
+  } catch {} // sync reads it again and says why it cannot
+}
+
+/** Beats until the record is somebody else's. A beat that cannot be written is told once: the process is still the owner. */
+function heartbeats({ registry, generation, log, options }: Held, lost: (error: RuntimeRefusal) => void): Timer {
+  let failing = false;
+  return setInterval(() => {
+    try {
+      registry.beat(generation);
+      failing = false;
+    } catch (error) {
+      if (error instanceof RuntimeRefusal && error.code === "runtime_superseded") return lost(error);
+      if (!failing) log("heartbeat_failed", { level: "warn", reason: String((error as Error).message) });
+      failing = true;
+    }
+  }, options.heartbeatMs ?? HEARTBEAT_MS);
 }
 
 function engineParts(held: Held, binding: BindingSource, engine: () => Engine): EngineParts {

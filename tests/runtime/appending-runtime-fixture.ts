@@ -22,7 +22,12 @@ const appending: MakeEngine = (parts) => {
         });
       },
     },
-    opened: (project) => void projects.set(project.key, project),
+    opened: (project) => {
+      projects.set(project.key, project);
+      const [run] = project.store.read.runs.open();
+      const summary = process.env["KXM_TEST_SAY"];
+      if (run && summary) project.store.commit((tx) => tx.append(run.runId, { type: "run.status_changed", payload: { status: "running", summary } }));
+    },
     routes: [
       {
         method: "POST",

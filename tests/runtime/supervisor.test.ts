@@ -270,6 +270,26 @@ test("commands of the hub are done once, answered, and answered again when the a
   expect(second.facts!.generation).toBe(2);
 });
 
+test("the saved token and the checkout's place are known before the first event of a start is written", async () => {
+  using folder = temporaryFolder();
+  const [checkout, token] = [join(folder.path, "my check out"), "open-sesame-open-sesame"];
+  mkdirSync(checkout);
+  const fixture = join(import.meta.dir, "appending-runtime-fixture.ts");
+  await using first = await startRuntime(folder.path, {}, fixture);
+  const client = await first.client();
+  const { projectKey } = await client.register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
+  const { runId } = await client.post(`/v1/projects/${projectKey}/append`);
+  await client.bind({ url: "http://127.0.0.1:9", project: "demo", token });
+  await first.kill();
+  await using second = await startRuntime(folder.path, { KXM_TEST_SAY: `${token} in ${checkout}/src` }, fixture);
+  const { events } = await (await second.client()).events(projectKey, runId);
+  expect(events[1].payload.summary).toBe(`[REDACTED:hub-token] in ${checkout}/src`);
+  const db = new Database(statePaths(folder.path).project(projectKey).events, { readonly: true });
+  const { sync } = db.query("select sync_event as sync from outbox where sequence = 2").get() as { sync: string };
+  db.close();
+  expect(JSON.parse(sync).payload.summary).toBe("[REDACTED:hub-token] in [path]");
+});
+
 test("a supervisor that was stopped for too long is replaced, finds out, and its writes are refused", async () => {
   using folder = temporaryFolder();
   const checkout = join(folder.path, "checkout");

@@ -23,6 +23,8 @@ export type Redactor = {
    * @param before the `tail` of the text that left before it, so that a secret cut in two is seen
    */
   leaving(text: string, before?: string): Scrubbed & { tail: string };
+  /** Adds a place to take out by name, such as the root of a project. */
+  addFolder(folder: string): void;
   /** Where whole secrets stand in a text: for streams and scans. */
   find(text: string): Match[];
   /** The same, and pieces of secrets at the text's edges that another text would complete. */
@@ -34,7 +36,13 @@ export type Redactor = {
  * @param options.folders places to take out by name besides what looks like a path: home, state root, project roots
  */
 export function createRedactor(known: KnownSecrets, options: { folders?: readonly string[] } = {}): Redactor {
-  const folders = [...new Set(options.folders ?? [])].filter((folder) => folder.length > 3).sort((a, b) => b.length - a.length);
+  const folders: string[] = [];
+  const addFolder = (folder: string) => {
+    if (folder.length <= 3 || folders.includes(folder)) return;
+    folders.push(folder);
+    folders.sort((a, b) => b.length - a.length);
+  };
+  for (const folder of options.folders ?? []) addFolder(folder);
   const find = (text: string) => findSecrets(text, known);
   const findAtEnd = remembering(known, (text) => {
     const open = findOpenShape(text);
@@ -43,6 +51,7 @@ export function createRedactor(known: KnownSecrets, options: { folders?: readonl
   return {
     version: REDACTION_VERSION,
     known,
+    addFolder,
     find,
     findAtEnd,
     secrets: (text) => (text === "" ? { text, replaced: 0 } : replaced(text, merge(findAtEnd(text)))),

@@ -63,11 +63,21 @@ test("agents that are commands, gates and a back-edge run to the end", async () 
 });
 
 test("what a project keeps on its machine does not leave it, and odd file names leave as a number", async () => {
-  const coder = script(`cat >/dev/null; echo x >'odd "name".txt'; echo y >plain.txt; echo '{"outcome":"passed","summary":"the hidden summary"}'`, { tools: "workspace-writer" });
+  const coder = script(`cat >/dev/null; echo x >'odd "name".txt'; echo y >plain.txt; echo '{"outcome":"passed","summary":"the hidden summary"}'`, {
+    tools: "workspace-writer",
+  });
   const files = { ".kxm/agents/coder.yaml": coder, ".kxm/workflows/main.yaml": workflow([{ id: "code", kind: "agent", agent: "coder" }]) };
   const outcome = async (sync?: object) => {
     await using world = await openWorld(files);
-    if (sync) world.put(".kxm/project.yaml", { schema: "kxm.project.v1", id: "prj_engine_test", name: "demo", defaultWorkflow: "main", defaultHarness: "echo", sync });
+    if (sync)
+      world.put(".kxm/project.yaml", {
+        schema: "kxm.project.v1",
+        id: "prj_engine_test",
+        name: "demo",
+        defaultWorkflow: "main",
+        defaultHarness: "echo",
+        sync,
+      });
     const runId = await world.start();
     const run = await world.finished(runId);
     expect(run.steps[0]!.summary).toBe("the hidden summary");

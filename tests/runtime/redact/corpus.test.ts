@@ -127,14 +127,16 @@ test.each([
   for (let index = 0; index < 20; index++) known.add(`${hexOf(seeded(index), 40)}`, "known");
   const busy = createRedactor(known, { folders: ["/home/somebody"] });
   busy.leaving(text);
-  const best = Math.min(...[1, 2, 3].map(() => timed(() => busy.leaving(text))));
+  const best = Math.min(...[1, 2, 3, 4].map(() => timed(() => busy.leaving(text))));
   expect(best).toBeLessThan(50);
 });
 
+/** Milliseconds of this process's own time: others on the machine do not count. */
 function timed(work: () => void): number {
-  const started = performance.now();
+  const before = process.cpuUsage();
   work();
-  return performance.now() - started;
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
 }
 
 test("a known value cut over two and three texts leaves no fragment of eight characters", () => {
