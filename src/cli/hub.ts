@@ -74,7 +74,7 @@ async function runHere(settings: ServeSettings, { quiet }: StartOptions, out: Ou
       world.stderr.write(`kxm: the old workflow definitions stay in force: ${(error as Error).message}\n`);
     }
   };
-  process.on("SIGHUP", reload);
+  if (!world.stdout.isTTY) process.on("SIGHUP", reload); // with a terminal it means that the terminal was closed
   const { promise, resolve } = Promise.withResolvers<void>();
   world.stopping.addEventListener("abort", () => resolve(), { once: true });
   if (world.stopping.aborted) resolve();

@@ -76,7 +76,8 @@ function thisProcess(): World {
     if (stop.signal.aborted) process.exit(signal === "SIGINT" ? 130 : 143);
     stop.abort();
   };
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => onSignal(signal));
+  const signals: NodeJS.Signals[] = process.stdout.isTTY === true ? ["SIGINT", "SIGTERM", "SIGHUP"] : ["SIGINT", "SIGTERM"]; // without a terminal nobody hangs up
+  for (const signal of signals) process.on(signal, () => onSignal(signal));
   const output = (stream: NodeJS.WriteStream) => ({
     write: (text: string) => void stream.write(text),
     isTTY: stream.isTTY === true,
