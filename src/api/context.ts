@@ -16,8 +16,9 @@ import {
   WikiRequest,
 } from "../protocol/context.ts";
 import { HubError } from "../protocol/errors.ts";
+import { integer, optionalText, text } from "../protocol/fields.ts";
 import type { AgentCaller, TokenCaller } from "./credentials.ts";
-import { requireProject } from "./credentials.ts";
+import { byOf, projectOf, requireProject } from "./credentials.ts";
 import { route } from "./route.ts";
 
 type Caller = AgentCaller | TokenCaller;
@@ -159,4 +160,72 @@ const promoteState = route({
   },
 });
 
-export const contextRoutes = [getContext, recallContext, getState, getEpisodes, explainContext, compileContextWiki, proposeState, promoteState];
+const listState = route({
+  method: "GET",
+  path: "/v1/context/state",
+  operationId: "listState",
+  tag: "context",
+  summary: "Current values by key with open proposals; with key, its whole history.",
+  credential: "agent-or-viewer",
+  query: Type.Object({
+    project: optionalText(200),
+    key: optionalText(200),
+    after: optionalText(200, { description: "A key: those after it" }),
+    limit: integer({ default: 50, min: 1, max: 200 }),
+  }),
+  answers: {
+    200: Type.Object({
+      current: Type.Array(Type.Unknown()),
+      proposals: Type.Array(Type.Unknown()),
+      history: Type.Optional(Type.Array(Type.Unknown())),
+    }),
+  },
+  errors: [],
+  run: async ({ hub, caller, query }) => {
+    const project = projectOf(caller as Caller, query.project);
+    const { context } = hub.engine.read;
+    const proposals = (await context.proposals(project, query.limit)).map(state.itemOf);
+    if (query.key !== undefined) {
+      const history = await state.history(hub.engine.read, project, query.key, query.limit);
+      return {
+        status: 200,
+        body: {
+          current: history.filter(({ status }) => status === "current"),
+          proposals: proposals.filter(({ stateKey }) => stateKey === query.key),
+          history,
+        },
+      };
+    }
+    return { status: 200, body: { current: (await context.currentAfter(project, query.after ?? "", query.limit)).map(state.itemOf), proposals } };
+  },
+});
+
+const rejectState = route({
+  method: "POST",
+  path: "/v1/context/state/reject",
+  operationId: "rejectState",
+  tag: "context",
+  summary: "Refuses a proposal, with a reason.",
+  credential: "admin-configured",
+  body: Type.Object({ proposalId: text(128), project: text(200), reason: text(1000) }),
+  answers: { 200: Type.Object({ state: Type.Unknown() }) },
+  errors: ["state_proposal_not_found", "state_proposal_not_promotable"],
+  run: async ({ hub, caller, body, request }) => {
+    requireProject(caller, body.project);
+    const rejected = await hub.engine.write(body.project, (tx) => state.reject(tx, { ...byOf(caller, request), reason: body.reason }, body));
+    return { status: 200, body: { state: rejected } };
+  },
+});
+
+export const contextRoutes = [
+  getContext,
+  recallContext,
+  getState,
+  getEpisodes,
+  explainContext,
+  compileContextWiki,
+  proposeState,
+  promoteState,
+  listState,
+  rejectState,
+];

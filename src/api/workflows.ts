@@ -1,13 +1,17 @@
 // Workflow runs for their coordinators, and what admins do to them.
 import { Type } from "@sinclair/typebox";
+import { text } from "../http/answer.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as journal from "../hub/journal.ts";
+import { retrospectiveMarkdown, retrospectiveOf } from "../hub/retrospectives.ts";
 import * as checkpoints from "../hub/workflows/checkpoints.ts";
 import { conditionsOf } from "../hub/workflows/conditions.ts";
+import { definitionHash } from "../hub/workflows/definitions.ts";
 import * as degradations from "../hub/workflows/degradations.ts";
 import { failOverdue } from "../hub/workflows/endings.ts";
 import { lockRun, projectOfRun, requireCoordinator, runOf } from "../hub/workflows/runs.ts";
 import { HubError } from "../protocol/errors.ts";
+import { oneOf } from "../protocol/fields.ts";
 import { JournalRequest } from "../protocol/journal.ts";
 import { CheckpointRequest, DegradationRequest, WaitRequest, type WorkflowRun } from "../protocol/workflows.ts";
 import { route } from "./route.ts";
@@ -184,4 +188,71 @@ const degradeWorkflow = route({
   },
 });
 
-export const workflowRoutes = [listWorkflows, getWorkflow, checkpointWorkflow, waitWorkflow, recordJournal, degradeWorkflow];
+const getRetrospective = route({
+  method: "GET",
+  path: "/v1/workflows/:runId/retrospective",
+  operationId: "getRetrospective",
+  tag: "workflows",
+  summary: "What was asked, how each stage went and what the journal holds, as JSON or Markdown.",
+  credential: "agent-or-viewer",
+  params,
+  query: Type.Object({ format: oneOf(["json", "md"], { default: "json" }) }),
+  answers: { 200: Type.Unknown() },
+  errors: ["workflow_not_found"],
+  run: async ({ hub, caller, params, query, headers }) => {
+    const run = await currentRun(hub, params.runId);
+    if (caller.project !== null && caller.project !== run.project)
+      throw new HubError("workflow_not_found", `there is no workflow run ${params.runId}`);
+    const report = retrospectiveOf(run, (await hub.engine.read.journal.ofRun(run.id, ENTRIES_MAX)).map(journal.entryOf));
+    return query.format === "json"
+      ? { status: 200, body: report }
+      : text(200, retrospectiveMarkdown(report), "text/markdown; charset=utf-8", headers);
+  },
+});
+
+const listDefinitions = route({
+  method: "GET",
+  path: "/v1/workflow-definitions",
+  operationId: "listWorkflowDefinitions",
+  tag: "workflows",
+  summary: "The workflow definitions in force, without their secrets.",
+  credential: "viewer",
+  answers: { 200: Type.Object({ definitions: Type.Array(Type.Unknown()) }) },
+  errors: [],
+  run: ({ hub, caller }) => {
+    const shown = [...hub.definitions.values()].filter(({ project }) => caller.project === null || caller.project === project);
+    return {
+      status: 200,
+      body: {
+        definitions: shown.map(({ secret: _, signalSecret: __, ...definition }) => ({
+          ...definition,
+          definitionHash: definitionHash({ ...definition, secret: "" }),
+        })),
+      },
+    };
+  },
+});
+
+const reloadDefinitions = route({
+  method: "POST",
+  path: "/v1/workflow-definitions/reload",
+  operationId: "reloadWorkflowDefinitions",
+  tag: "workflows",
+  summary: "Reads the definitions' file again; a file with problems keeps the old set and says why.",
+  credential: "admin-configured",
+  answers: { 200: Type.Object({ count: Type.Integer() }) },
+  errors: ["invalid_definitions"],
+  run: ({ hub }) => ({ status: 200, body: { count: hub.reloadDefinitions() } }),
+});
+
+export const workflowRoutes = [
+  listWorkflows,
+  getWorkflow,
+  checkpointWorkflow,
+  waitWorkflow,
+  recordJournal,
+  degradeWorkflow,
+  getRetrospective,
+  listDefinitions,
+  reloadDefinitions,
+];

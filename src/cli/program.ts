@@ -3,12 +3,14 @@ import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addCompletion } from "./completion.ts";
+import { addContext, addMemory } from "./context.ts";
 import { addDemo } from "./demo.ts";
 import { addGate } from "./gate.ts";
 import { addHarness } from "./harness.ts";
 import { addHub } from "./hub.ts";
 import { addInit } from "./init.ts";
 import { addIntake } from "./intake.ts";
+import { addImprovements, addJournal, addSearch } from "./journal.ts";
 import { addLease } from "./lease.ts";
 import { addMcp } from "./mcp.ts";
 import { addOpen } from "./open.ts";
@@ -21,6 +23,9 @@ import { addRuns } from "./runs.ts";
 import { addRuntime } from "./runtime.ts";
 import { addStore } from "./store.ts";
 import { addToken } from "./token.ts";
+import { addWatch } from "./watch.ts";
+import { addWebhook } from "./webhook.ts";
+import { addWorkflow } from "./workflow.ts";
 
 /** Adds a group's commands to the program. */
 export type AddGroup = (program: Command) => void;
@@ -32,6 +37,14 @@ const GROUPS: readonly AddGroup[] = [
   addPeer,
   addLease,
   addMcp,
+  addWorkflow,
+  addWatch,
+  addJournal,
+  addImprovements,
+  addContext,
+  addMemory,
+  addSearch,
+  addWebhook,
   addToken,
   addInit,
   addRun,

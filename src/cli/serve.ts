@@ -13,6 +13,7 @@ import { startPresence } from "../hub/presence.ts";
 import { deliverDue, enqueue } from "../hub/webhook-deliveries.ts";
 import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
+import { HubError } from "../protocol/errors.ts";
 import { newId } from "../protocol/ids.ts";
 import { createViews } from "../views/server.tsx";
 import { createClock } from "./clock.ts";
@@ -100,6 +101,13 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
       hub.definitions = loadDefinitions(settings.definitions, settings.env);
       hub.log({ event: "definitions_loaded", count: hub.definitions.size });
       return hub.definitions.size;
+    };
+    hub.reloadDefinitions = () => {
+      try {
+        return reload();
+      } catch (error) {
+        throw new HubError("invalid_definitions", (error as Error).message);
+      }
     };
     return { url: listening.url, hub, reload, stop: () => (stopped ??= cleanUp()) };
   } catch (error) {

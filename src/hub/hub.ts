@@ -35,6 +35,8 @@ export interface Hub {
   readonly sweepers: Set<(now: number) => void>;
   /** Workflow definitions in force; replaced as a whole when a valid file is reloaded. */
   definitions: Definitions;
+  /** Reads the definitions again where they came from. @throws HubError invalid_definitions @returns how many there are now */
+  reloadDefinitions(): number;
   /** Context pools by project, brought up to date before each request. */
   readonly pools: Pools;
   /** Aborted when the hub stops: long polls and streams end. */
@@ -63,6 +65,16 @@ export function openHub(parts: {
     pools: createPools(parts.memory ?? (() => [])),
     sweepers: new Set<(now: number) => void>(),
   };
-  const hub = { engine, clock, settings, log, stopping, newId: parts.newId ?? newId, definitions: parts.definitions ?? new Map(), ...inMemory };
+  const hub = {
+    engine,
+    clock,
+    settings,
+    log,
+    stopping,
+    newId: parts.newId ?? newId,
+    definitions: parts.definitions ?? new Map(),
+    reloadDefinitions: (): number => hub.definitions.size,
+    ...inMemory,
+  };
   return Object.assign(hub, { streams: createStreams(hub) });
 }

@@ -43,6 +43,7 @@ export const ERRORS = {
   invalid_state_request: { status: 400, hint: "Send a readable timestamp in asOf." },
   state_promotion_invalid: { status: 400, hint: "A promotion needs evidence and somebody other than the proposer." },
   state_proposal_not_promotable: { status: 400, hint: "The proposal was decided already; propose again." },
+  invalid_definitions: { status: 400, hint: "Correct the file; `kxm workflow validate FILE` lists every problem." },
   invalid_webhook_url: { status: 400, hint: "Use an https URL of a public host, or ask the operator to allow this exact receiver." },
   invalid_search_query: { status: 400, hint: "Check the qualifier's spelling; `kxm search --help` lists them." },
   invalid_auth: { status: 401, hint: "Send the token of this project as authorization: Bearer …" },
