@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createCredentials } from "../api/credentials.ts";
 import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
+import type { Engine } from "../db/engine.ts";
 import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { post } from "../http/outbound.ts";
@@ -32,6 +33,11 @@ const RETROSPECTIVES_MS = 2_000;
 /** How soon after an event its receivers are told. */
 const WEBHOOKS_MS = 500;
 
+/** How often the clock is held against the machine's. */
+const CLOCK_LOOK_MS = 1_000;
+/** A machine's clock that is further behind the store than this is told to the operator. */
+const CLOCK_BEHIND_MS = 60_000;
+
 /** A running hub. */
 export interface Serving {
   /** Where it listens, such as `http://127.0.0.1:7331`. */
@@ -52,7 +58,8 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
   const definitions = loadDefinitions(settings.definitions, settings.env);
   plainFolder(settings.workspaceDir);
   privateFolder(settings.stateDir);
-  const clock = createClock();
+  const time = createClock();
+  const clock = time.now;
   const logFile = openLog(settings.logPath, Date.now, alarm);
   const stopping = new AbortController();
   const cleanups: (() => unknown)[] = [() => logFile.close()];
@@ -63,6 +70,9 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     const storeLog = (event: string, details: Record<string, string | number | boolean>) => logFile.log({ event, ...details });
     const engine = await openEngine({ url: settings.databaseUrl, path: settings.dataPath, clock, newId, log: storeLog });
     cleanups.push(() => engine.close());
+    const behind = time.notBefore(await newestTime(engine));
+    if (behind > CLOCK_BEHIND_MS)
+      alarm(`the machine's clock is ${Math.round(behind / 1_000)} s behind the newest entry of the store; the hub goes on from there`);
     for (const folder of [settings.assetsDir, settings.configDir]) plainFolder(folder); // only now: a refused store leaves no trace
     const memory = memoryReader(join(settings.workspaceDir, "memory"), clock);
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal, definitions, memory });
@@ -84,7 +94,8 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
       everyMs: WEBHOOKS_MS,
       run: async (hub: Hub) => (await enqueue(hub)) + (await deliverDue(hub, { post, random: Math.random })),
     };
-    const loop = createLoop(hub, [...jobsOf(hub), retrospectives]);
+    const clockLook = { name: "clock", everyMs: CLOCK_LOOK_MS, run: async () => time.look() };
+    const loop = createLoop(hub, [clockLook, ...jobsOf(hub), retrospectives]);
     const deliveries = createLoop(hub, [webhooks]); // of its own: a slow receiver must not hold up leases
     cleanups.push(() => loop.stop());
     loop.start();
@@ -126,4 +137,13 @@ function namesOf(host: string): string[] {
   const bracketed = (address: string) => (address.includes(":") ? `[${address}]` : address);
   if (host !== "0.0.0.0" && host !== "::") return [bracketed(host)];
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => bracketed(address)));
+}
+
+/** When the newest event of any project was written: time must not go back behind it. */
+async function newestTime({ read }: Engine): Promise<number> {
+  let newest = 0;
+  for (const { project, lastSeq } of await read.events.projects()) {
+    for (const { at } of await read.events.after(project, lastSeq - 1, 1)) newest = Math.max(newest, at);
+  }
+  return newest;
 }

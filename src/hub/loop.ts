@@ -11,10 +11,12 @@ import { flushPresence, sweepStale } from "./presence.ts";
 import * as retention from "./retention.ts";
 import * as search from "./search.ts";
 import * as sessions from "./sessions.ts";
+import { type StorageTrouble, watchStorage } from "./storage-watch.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
 
 const SESSIONS_FLUSH_MS = 5_000;
+const STORAGE_LOOK_MS = 5_000;
 const WAITS_MAX = 100; // overdue waits failed in one round
 
 /** One thing that happens by itself. */
@@ -22,8 +24,9 @@ export interface Job {
   name: string;
   /** Milliseconds between two runs, by the hub's clock. */
   everyMs: number;
-  /** Does what is due; returns how many things changed, or counts by kind. */
-  run(hub: Hub): Promise<number | Record<string, number>>;
+  /** Does what is due; returns how many things changed, or counts by kind, or nothing. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a job without anything to count is a function without a return
+  run(hub: Hub): Promise<number | Record<string, number> | void>;
   /** Run once more before the store closes: nothing that was noted in memory may be lost. */
   last?: boolean;
 }
@@ -42,6 +45,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "activity", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
     { name: "search", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
     { name: "search sweep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
+    { name: "storage", everyMs: STORAGE_LOOK_MS, run: storageJob() },
     { name: "memory", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
     { name: "retention", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
   ];
@@ -112,6 +116,7 @@ export function createLoop(hub: Hub, jobs: readonly Job[] = jobsOf(hub)): Loop {
 async function perform(hub: Hub, job: Job): Promise<number | Record<string, number> | undefined> {
   try {
     const change = await job.run(hub);
+    if (change === undefined) return undefined;
     const counts = typeof change === "number" ? { count: change } : change;
     if (!Object.values(counts).some((count) => count > 0)) return undefined;
     if (!job.last) hub.log({ event: "swept", job: job.name, ...counts });
@@ -143,6 +148,15 @@ async function expireWorkflowWaits(hub: Hub): Promise<number> {
   }
   hub.metrics.add("workflow_wait_timeouts", count);
   return count;
+}
+
+function storageJob(): Job["run"] {
+  let trouble: StorageTrouble;
+  return async (hub) => {
+    const look = await watchStorage(hub, trouble);
+    trouble = look.trouble;
+    return look.raised;
+  };
 }
 
 function forget(hub: Hub): number {
