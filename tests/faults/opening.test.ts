@@ -55,7 +55,7 @@ describe("R10: refused at the start", () => {
     { what: "another program's database", code: "store_foreign", spoil: foreignDatabase },
     { what: "a damaged schema page", code: "store_damaged", spoil: (path) => overwrite(path, 100, Buffer.alloc(3_996, 0xff)) },
     { what: "a newer schema", code: "store_newer", spoil: (path) => change(path, "pragma user_version = 99") },
-    { what: "a migration of another name", code: "store_newer", spoil: (path) => change(path, "update migrations set name = '0001_other'") },
+    { what: "a migration of another name", code: "store_newer", spoil: (path) => change(path, "update migrations set name = '0001_other' where name = '0001_hub'") },
     { what: "a changed migration", code: "store_migration_changed", spoil: (path) => change(path, "update migrations set hash = 'x'") },
     { what: "a file without write permission", code: "store_read_only", spoil: (path) => chmodSync(path, 0o444) },
     { what: "a folder without write permission", code: "store_read_only", spoil: (_, folder) => chmodSync(folder, 0o555) },
@@ -229,9 +229,9 @@ describe("R0: settings of every connection", () => {
 });
 
 function change(path: string, sql: string) {
-  using database = new Database(path);
+  const database = new Database(path);
   database.exec(sql);
-  database.exec("pragma wal_checkpoint(truncate)");
+  database.close(true); // finalises everything: or the log would go when the garbage collector pleases
 }
 
 function overwrite(path: string, at: number, bytes: Buffer) {
@@ -243,8 +243,9 @@ function overwrite(path: string, at: number, bytes: Buffer) {
 
 function foreignDatabase(path: string) {
   rmSync(path);
-  using database = new Database(path, { create: true });
+  const database = new Database(path, { create: true });
   database.exec("create table recipes (name text)");
+  database.close(true);
 }
 
 function folderInstead(path: string) {
