@@ -5,6 +5,7 @@ import { actor, commandId, openProject } from "./local.ts";
 import { elapsed } from "./run-progress.ts";
 
 type SubmitOptions = { workflow?: string; title?: string; key?: string };
+type Coordinator = { coordinatorId: string; record: { actors: string[]; workflows?: string[] }; revokedAt?: number };
 type Message = {
   intakeId: string;
   intakeKey: string;
@@ -66,6 +67,56 @@ export function addIntake(program: Command): void {
           "nothing was handed in yet",
         );
       });
+    },
+  });
+  addCoordinators(intake);
+}
+
+/** Who may hand in work: nobody named means everybody. */
+function addCoordinators(intake: Command): void {
+  define<{ workflow?: string[] }>(intake, {
+    usage: "allow <id> <actors...>",
+    summary: "name who may hand work to this project; until somebody is named, everybody may",
+    examples: ["kxm intake allow release-team cli:ana operator:ben --workflow release"],
+    options: (command) => command.option("--workflow <ids...>", "only for these workflows"),
+    run: async ({ args: [id, ...actors], options, out, world }) => {
+      const { runtime, key } = await openProject(world, { start: true });
+      const answer = await runtime.post(`/v1/projects/${key}/coordinators/${encodeURIComponent(id!)}`, {
+        actors,
+        ...(options.workflow && { workflows: options.workflow }),
+      });
+      out.result(answer, () => out.line(`${actors.join(", ")} may hand in work as ${id}`));
+    },
+  });
+  define(intake, {
+    usage: "disallow <id>",
+    summary: "end what `kxm intake allow` named",
+    examples: ["kxm intake disallow release-team"],
+    run: async ({ args: [id], out, world }) => {
+      const { runtime, key } = await openProject(world, { start: true });
+      const answer = await runtime.post(`/v1/projects/${key}/coordinators/${encodeURIComponent(id!)}/revoke`);
+      out.result(answer, () => out.line(`${id} hands in no more work`));
+    },
+  });
+  define(intake, {
+    usage: "allowed",
+    summary: "list who may hand in work",
+    examples: ["kxm intake allowed"],
+    run: async ({ out, world }) => {
+      const { runtime, key } = await openProject(world, { start: true });
+      const { coordinators } = (await runtime.get(`/v1/projects/${key}/coordinators`)) as { coordinators: Coordinator[] };
+      const active = coordinators.filter(({ revokedAt }) => revokedAt === undefined);
+      out.result({ coordinators: active }, () =>
+        out.table(
+          active,
+          [
+            { title: "ID", value: (row) => row.coordinatorId },
+            { title: "WHO", value: (row) => row.record.actors.join(", ") },
+            { title: "WORKFLOWS", value: (row) => row.record.workflows?.join(", ") ?? "all" },
+          ],
+          "nobody is named: everybody may",
+        ),
+      );
     },
   });
 }

@@ -25,6 +25,7 @@ import { addStore } from "./store.ts";
 import { addToken } from "./token.ts";
 import { addWatch } from "./watch.ts";
 import { addWebhook } from "./webhook.ts";
+import { addWorker } from "./worker.ts";
 import { addWorkflow } from "./workflow.ts";
 
 /** Adds a group's commands to the program. */
@@ -58,6 +59,7 @@ const GROUPS: readonly AddGroup[] = [
   addStore,
   addDemo,
   addCompletion,
+  addWorker,
 ];
 
 /** The program with all its commands, ready to parse. */

@@ -25,6 +25,7 @@ export type HubAgentOptions = {
 
 export class HubAgent {
   private kept: Kept | undefined;
+  private pending: Promise<Kept> | undefined;
   constructor(private readonly options: HubAgentOptions) {}
 
   /** The agent's id at the hub; registers it when needed. @throws RuntimeRefusal hub_not_bound; HubRefusal, HubUnreachable */
@@ -68,6 +69,12 @@ export class HubAgent {
   private async known(): Promise<Kept> {
     const { url, project } = this.address();
     if (this.kept && this.kept.url === url && this.kept.project === project) return this.kept;
+    // One registration at a time: each one ends the key of the one before.
+    this.pending ??= this.find().finally(() => (this.pending = undefined));
+    return this.pending;
+  }
+
+  private async find(): Promise<Kept> {
     const saved = readPrivate(this.path());
     const kept = saved === undefined ? await this.register() : (JSON.parse(saved) as Kept);
     this.options.remember(kept.key, "agent-key");

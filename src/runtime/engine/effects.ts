@@ -4,6 +4,7 @@ import type { CommandEffects, EngineParts, Project } from "../contract.ts";
 import type { StoreTx } from "../store/event-store.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { NewIntake } from "../store/intake.ts";
+import { coordinatorFor } from "./coordinators.ts";
 import { type Execution, isOver } from "./execution.ts";
 import { cancel, decideApproval, resolve, signal } from "./operations.ts";
 import type { ProjectEngine } from "./project-engine.ts";
@@ -25,7 +26,8 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
 
   function submit(tx: StoreTx, project: Project, work: NewIntake): { intakeId: string; state: string; runId?: string } {
     const engine = of(project);
-    const { intake } = tx.intake.submit(work);
+    const coordinatorId = coordinatorFor(tx.coordinators.list(), work.submittedBy, work.workflowId);
+    const { intake } = tx.intake.submit({ ...work, ...(coordinatorId && { coordinatorId }) });
     afterwards(() => engine.takeIn());
     return { intakeId: intake.intakeId, state: intake.state, ...(intake.runId && { runId: intake.runId }) };
   }

@@ -2,6 +2,7 @@
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Engine, MakeEngine, Project } from "../contract.ts";
 import { HubAgent } from "../hub-agent.ts";
+import { Workers } from "../worker/workers.ts";
 import { commandEffects } from "./effects.ts";
 import { hubLeases } from "./leases.ts";
 import { ProjectEngine } from "./project-engine.ts";
@@ -10,11 +11,12 @@ import { routesOf } from "./routes.ts";
 /** Makes the engine. Nothing runs before a project is opened. */
 export const makeEngine: MakeEngine = (parts) => engineMaker()(parts);
 
-/** @param timing of leases; shorter only in tests */
+/** @param timing of leases and of workers after a failure; shorter only in tests */
 export const engineMaker =
-  (timing: { ttlMs?: number; renewMs?: number } = {}): MakeEngine =>
+  (timing: { ttlMs?: number; renewMs?: number; workerWaits?: { firstMs: number; maxMs: number } } = {}): MakeEngine =>
   (parts) => {
     const engines = new Map<string, ProjectEngine>();
+    const workers = new Map<string, Workers>();
     const agent = new HubAgent({
       hub: () => parts.hub(),
       name: `runtime-${parts.runtimeId.slice(-8)}`,
@@ -37,12 +39,18 @@ export const engineMaker =
         const opened = new ProjectEngine(project, { store, prompts, root, folder, env: process.env, clock, newId, log, leases });
         engines.set(project.key, opened);
         opened.recover();
+        void workers.get(project.key)?.close("leave");
+        const hands = new Workers(project, parts, timing.workerWaits);
+        workers.set(project.key, hands);
+        hands.open();
       },
       closed: (project) => {
         engines.get(project.key)?.close();
         engines.delete(project.key);
+        void workers.get(project.key)?.close("leave");
+        workers.delete(project.key);
       },
-      routes: routesOf({ parts, engines }),
+      routes: routesOf({ engines, workers }),
       report: () => {
         const slots = { running: 0, queued: 0, total: 0 };
         for (const one of engines.values()) {
@@ -54,13 +62,17 @@ export const engineMaker =
         return { slots };
       },
       stop: async (withinMs) => {
-        const suspended = Promise.all([...engines.values()].map((one) => one.suspend()));
+        const suspended = Promise.all([
+          ...[...engines.values()].map((one) => one.suspend()),
+          ...[...workers.values()].map((one) => one.close("suspend")),
+        ]);
         const late = Promise.withResolvers<void>();
         const timer = setTimeout(late.resolve, withinMs);
         await Promise.race([suspended, late.promise]);
         clearTimeout(timer);
         for (const one of engines.values()) one.close();
         engines.clear();
+        workers.clear();
       },
     };
     return engine;

@@ -16,14 +16,17 @@ import { mayRepeat } from "./moves.ts";
 export type Found = { verdict: "start" } | { verdict: "watch"; process: ProcessMark } | { verdict: "lost"; why: string };
 
 /** The first process of an attempt as its shell wrote it down, when it is still that process. */
-function shellOf(attempt: Attempt): ProcessMark | undefined {
+function shellOf(attempt: Open): ProcessMark | undefined {
   const pid = shellPid(attempt.folder);
   const started = pid === undefined ? undefined : startedAt(pid);
   return started !== undefined && markedProcesses(attempt.attemptId).includes(pid!) ? { pid: pid!, started } : undefined;
 }
 
+/** What of an attempt the look needs. */
+export type Open = Pick<Attempt, "attemptId" | "folder" | "boot" | "status" | "process">;
+
 /** Looks at one open attempt. May end a shell that had been made but had not started the program yet. */
-export async function inspect(attempt: Attempt): Promise<Found> {
+export async function inspect(attempt: Open): Promise<Found> {
   // The folder is made before anything is started: without it, in the same boot, nothing was.
   if (attempt.status === "created" && attempt.boot === bootId() && !existsSync(attempt.folder)) return { verdict: "start" };
   const began = hasStarted(attempt.folder);

@@ -1,10 +1,11 @@
 // The engine's routes of the local API: a run in full, with what it waits for; intake, receipts, transcripts, worktrees and harnesses.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import type { EngineParts } from "../contract.ts";
 import { harnessReports } from "../harness/probe.ts";
 import type { LocalRequest, LocalRoute } from "../local-route.ts";
 import { inspectBundle, loadBundle } from "../project/bundle.ts";
+import type { Workers } from "../worker/workers.ts";
 import { listWorktrees, removeWorktree, whyKeep } from "../workspace/worktrees.ts";
+import { readBinding } from "./coordinators.ts";
 import type { ProjectEngine } from "./project-engine.ts";
 import { verify } from "./receipts.ts";
 import { viewOf } from "./view.ts";
@@ -23,7 +24,7 @@ function check(root: unknown) {
   };
 }
 
-export function routesOf({ engines }: { parts: EngineParts; engines: Map<string, ProjectEngine> }): LocalRoute[] {
+export function routesOf({ engines, workers }: { engines: Map<string, ProjectEngine>; workers: Map<string, Workers> }): LocalRoute[] {
   const of = ({ params }: LocalRequest): ProjectEngine => {
     const engine = engines.get(params["projectKey"]!);
     if (!engine) throw new RuntimeRefusal("project_not_found", `no open project has the key ${params["projectKey"]}`);
@@ -32,7 +33,9 @@ export function routesOf({ engines }: { parts: EngineParts; engines: Map<string,
   return [
     ...runRoutes(of),
     ...intakeRoutes(of),
+    ...coordinatorRoutes(of),
     ...worktreeRoutes(of),
+    ...workerRoutes(({ params }) => workers.get(params["projectKey"]!)),
     { method: "POST", path: "/v1/check", answer: ({ body }) => check(body["root"]) },
     { method: "GET", path: "/v1/harnesses", answer: () => harnessReports(process.env) },
   ];
@@ -113,6 +116,35 @@ function intakeRoutes(of: Of): LocalRoute[] {
   ];
 }
 
+function coordinatorRoutes(of: Of): LocalRoute[] {
+  const PATH = "/v1/projects/:projectKey/coordinators";
+  return [
+    { method: "GET", path: PATH, answer: (request) => ({ coordinators: of(request).project.store.read.coordinators.list() }) },
+    {
+      method: "POST",
+      path: `${PATH}/:id`,
+      answer: (request) => {
+        const { coordinatorId, binding } = readBinding(request.params["id"], request.body);
+        of(request).project.store.commit((tx) => tx.coordinators.save(coordinatorId, binding));
+        return { coordinatorId, ...binding };
+      },
+    },
+    {
+      method: "POST",
+      path: `${PATH}/:id/revoke`,
+      answer: (request) => {
+        const coordinatorId = request.params["id"]!;
+        const known = of(request)
+          .project.store.read.coordinators.list()
+          .some((one) => one.coordinatorId === coordinatorId);
+        if (!known) throw new RuntimeRefusal("command_refused", `there is no coordinator ${coordinatorId}`);
+        of(request).project.store.commit((tx) => tx.coordinators.revoke(coordinatorId));
+        return { coordinatorId, revoked: true };
+      },
+    },
+  ];
+}
+
 /** Resolves after the time, or when the caller has gone. */
 function patience(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -149,6 +181,24 @@ function worktreeRoutes(of: Of): LocalRoute[] {
         }
         return { removed, kept };
       },
+    },
+  ];
+}
+
+function workerRoutes(of: (request: LocalRequest) => Workers | undefined): LocalRoute[] {
+  const found = (request: LocalRequest): Workers => {
+    const workers = of(request);
+    if (!workers) throw new RuntimeRefusal("project_not_found", `no open project has the key ${request.params["projectKey"]}`);
+    return workers;
+  };
+  const PATH = "/v1/projects/:projectKey/workers";
+  return [
+    { method: "GET", path: PATH, answer: (request) => ({ workers: found(request).reports() }) },
+    { method: "POST", path: PATH, answer: async (request) => ({ worker: await found(request).add(request.body) }) },
+    {
+      method: "POST",
+      path: `${PATH}/:name/stop`,
+      answer: async (request) => ({ name: request.params["name"], stopped: await found(request).remove(request.params["name"]!, "suspend") }),
     },
   ];
 }

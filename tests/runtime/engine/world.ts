@@ -41,6 +41,7 @@ export async function openWorld(
     hub?: () => { url: string; project: string; token?: string } | undefined;
     leaseTtlMs?: number;
     leaseRenewMs?: number;
+    workerWaits?: { firstMs: number; maxMs: number };
   } = {},
 ) {
   const base = mkdtempSync("/dev/shm/kxm-engine-");
@@ -127,6 +128,7 @@ export async function openWorld(
     const prompts = openPromptStore(join(folder, "prompts.db"), { redactor, clock: systemClock });
     project = { key: "0".repeat(24), projectId: PROJECT_ID, name: "demo", root, store: crashing(store), prompts, folder };
     engine = engineMaker({
+      ...(options.workerWaits && { workerWaits: options.workerWaits }),
       ...(options.leaseTtlMs && { ttlMs: options.leaseTtlMs }),
       ...(options.leaseRenewMs && { renewMs: options.leaseRenewMs }),
     })(parts);

@@ -1,0 +1,105 @@
+// The workers of one project: started with it, added and removed by request, and kept in a file.
+import { join } from "node:path";
+import { sha256 } from "../../protocol/canonical.ts";
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import type { EngineParts, Project } from "../contract.ts";
+import type { Workspace } from "../engine/local.ts";
+import { HubAgent } from "../hub-agent.ts";
+import { privateFolder } from "../paths.ts";
+import { materialize, pinHead } from "../workspace/worktrees.ts";
+import { readSpec, readSpecs, type WorkerSpec, writeSpecs } from "./spec.ts";
+import { Worker, type WorkerReport } from "./worker.ts";
+
+export class Workers {
+  private readonly workers = new Map<string, Worker>();
+
+  constructor(
+    private readonly project: Project,
+    private readonly parts: EngineParts,
+    private readonly waits: { firstMs: number; maxMs: number } | undefined,
+  ) {}
+
+  /** Starts every worker of the project. */
+  open(): void {
+    try {
+      for (const spec of readSpecs(this.project.folder)) this.begin(spec);
+    } catch (error) {
+      this.parts.log("workers_not_started", {
+        level: "error",
+        projectKey: this.project.key,
+        reason: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+
+  /** Adds a worker, or replaces the one of the same name. @throws RuntimeRefusal runtime_protocol_error, hub_not_bound */
+  async add(given: unknown): Promise<WorkerReport> {
+    const spec = readSpec(given);
+    if (!this.parts.hub()) throw new RuntimeRefusal("hub_not_bound", "a worker needs a hub, and this machine is bound to none");
+    await this.remove(spec.name, "suspend");
+    writeSpecs(this.project.folder, [...readSpecs(this.project.folder), spec]);
+    return this.begin(spec).report();
+  }
+
+  /** Ends a worker and forgets it. Answers whether there was one. */
+  async remove(name: string, how: "suspend" | "leave"): Promise<boolean> {
+    const key = name.toLowerCase();
+    const worker = this.workers.get(key);
+    this.workers.delete(key);
+    await worker?.end(how);
+    const specs = readSpecs(this.project.folder);
+    const kept = specs.filter((spec) => spec.name.toLowerCase() !== key);
+    if (kept.length !== specs.length) writeSpecs(this.project.folder, kept);
+    return worker !== undefined;
+  }
+
+  reports(): WorkerReport[] {
+    return [...this.workers.values()].map((worker) => worker.report());
+  }
+
+  /** Ends all of them; they come back with the project. */
+  async close(how: "suspend" | "leave"): Promise<void> {
+    const all = [...this.workers.values()];
+    this.workers.clear();
+    await Promise.all(all.map((worker) => worker.end(how)));
+  }
+
+  private begin(spec: WorkerSpec): Worker {
+    const { project, parts } = this;
+    const folder = join(project.folder, "workers", sha256(spec.name.toLowerCase()).slice(0, 24));
+    privateFolder(join(project.folder, "workers"));
+    privateFolder(folder);
+    const purpose = spec.purpose ?? `Answers requests with ${spec.harness}`;
+    const agent = new HubAgent({
+      hub: () => parts.hub(),
+      name: spec.name,
+      purpose,
+      model: spec.model?.model ?? spec.harness,
+      folder: join(parts.folder, "agents"),
+      remember: parts.remember,
+    });
+    const worker = new Worker({
+      spec,
+      agent,
+      folder,
+      workspace: () => this.workspaceOf(spec),
+      env: process.env,
+      log: parts.log,
+      afterFailure: this.waits,
+    });
+    this.workers.set(spec.name.toLowerCase(), worker);
+    worker.start();
+    return worker;
+  }
+
+  /** A reader works in the checkout itself, a writer in a worktree of its own, which stays. */
+  private async workspaceOf(spec: WorkerSpec): Promise<Workspace> {
+    const { root, folder } = this.project;
+    const { base } = await pinHead(root);
+    if (spec.access !== "write") return { access: "read", path: root, base };
+    const name = sha256(spec.name.toLowerCase()).slice(0, 12);
+    const workspace: Workspace = { access: "write", path: join(folder, "worktrees", `worker-${name}`, "work"), base, branch: `kxm/worker-${name}` };
+    await materialize(root, workspace);
+    return workspace;
+  }
+}
