@@ -61,6 +61,13 @@ export function createCredentials(hub: Hub): Credentials {
     throw error;
   };
 
+  /** The token behind a secret; notes that it was used. */
+  async function identifyToken(secret: string) {
+    const token = await tokens.identify(engine.read, secret, hub.clock());
+    if (token) hub.seenTokens.saw(token.id, hub.clock());
+    return token;
+  }
+
   async function checkProject(request: Request, project: string): Promise<TokenCaller> {
     const own = settings.projectTokenHashes.get(project);
     const expected = own ?? settings.adminTokenHash;
@@ -68,7 +75,7 @@ export function createCredentials(hub: Hub): Credentials {
     if (secret !== undefined && expected !== undefined && sha256(secret) === expected) {
       return { kind: "token", role: own ? "project" : "admin", project: own ? project : null, actor: own ? `project:${project}` : "admin" };
     }
-    const stored = secret === undefined ? undefined : await tokens.identify(engine.read, secret, hub.clock());
+    const stored = secret === undefined ? undefined : await identifyToken(secret);
     if (stored && (stored.scope === "project" || (!own && stored.scope !== "viewer")) && (stored.project ?? project) === project) {
       return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
     }
@@ -100,7 +107,7 @@ export function createCredentials(hub: Hub): Credentials {
       const hash = secret === undefined ? undefined : sha256(secret);
       if (hash !== undefined && (hash === adminTokenHash || hash === localAdminTokenHash))
         return { kind: "token", role: "admin", project: null, actor: "admin" };
-      const stored = secret === undefined ? undefined : await tokens.identify(engine.read, secret, hub.clock());
+      const stored = secret === undefined ? undefined : await identifyToken(secret);
       const least = needed === "admin-configured" ? "admin" : needed;
       if (stored && RANK[stored.scope] >= RANK[least]) return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
       if (stored && stored.scope !== "project") throw new HubError("role_forbidden", `this needs the role ${least}`);

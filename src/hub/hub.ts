@@ -24,6 +24,8 @@ export interface Hub {
   readonly presence: Presence;
   /** When each dashboard session was last used, kept and written like the presence of agents. */
   readonly seenSessions: Presence;
+  /** When each token that somebody made was last used: the same. */
+  readonly seenTokens: Presence;
   /** Rows that every request asks for. */
   readonly known: Known;
   /** Live events of each project, followed once per process. */
@@ -60,6 +62,7 @@ export function openHub(parts: {
     metrics: createMetrics(),
     presence: createPresence(),
     seenSessions: createPresence(),
+    seenTokens: createPresence(),
     known: createKnown(engine),
     feeds: createFeeds(engine),
     pools: createPools(parts.memory ?? (() => [])),

@@ -15,7 +15,7 @@ import { type StorageTrouble, watchStorage } from "./storage-watch.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
 
-const SESSIONS_FLUSH_MS = 5_000;
+const USE_FLUSH_MS = 5_000;
 const STORAGE_LOOK_MS = 5_000;
 const WAITS_MAX = 100; // overdue waits failed in one round
 
@@ -41,7 +41,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "messages", everyMs: SWEEP_INTERVAL_MS, run: expireMessages },
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
-    { name: "sessions", everyMs: SESSIONS_FLUSH_MS, run: writeSessions, last: true },
+    { name: "use", everyMs: USE_FLUSH_MS, run: writeUse, last: true },
     { name: "activity", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
     { name: "search", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
     { name: "search sweep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
@@ -127,16 +127,22 @@ async function perform(hub: Hub, job: Job): Promise<number | Record<string, numb
   }
 }
 
-async function writeSessions(hub: Hub): Promise<number> {
-  const seen = hub.seenSessions.takeUnwritten();
-  if (seen.size === 0) return 0;
+/** Writes when sessions and tokens were last used; what could not be written is kept for the next time. */
+async function writeUse(hub: Hub): Promise<number> {
+  const { seenSessions, seenTokens } = hub;
+  const [sessionUse, tokenUse] = [seenSessions.takeUnwritten(), seenTokens.takeUnwritten()];
+  if (sessionUse.size + tokenUse.size === 0) return 0;
   try {
-    await hub.engine.write("", (tx) => sessions.writeSeen(tx, seen));
+    await hub.engine.write("", async (tx) => {
+      await sessions.writeSeen(tx, sessionUse);
+      for (const [id, at] of tokenUse) await tx.tokens.used(id, at);
+    });
   } catch (error) {
-    for (const [id, at] of seen) hub.seenSessions.saw(id, Math.max(at, hub.seenSessions.lastSeen(id, at)));
+    for (const [id, at] of sessionUse) seenSessions.saw(id, seenSessions.lastSeen(id, at));
+    for (const [id, at] of tokenUse) seenTokens.saw(id, seenTokens.lastSeen(id, at));
     throw error;
   }
-  return seen.size;
+  return sessionUse.size + tokenUse.size;
 }
 
 /** Fails workflow runs whose wait is over, each in the lane of its project. */

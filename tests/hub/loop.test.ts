@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { createLoop, type Job } from "../../src/hub/loop.ts";
 import * as sessions from "../../src/hub/sessions.ts";
+import { sha256 } from "../../src/protocol/canonical.ts";
 import { newSecret } from "../../src/protocol/ids.ts";
 import { openHubWorld } from "../support/hub.ts";
 
@@ -91,6 +92,17 @@ test("when a session was last used is written in time, and at the end", async ()
   await sessions.authenticate(it.hub.engine.read, it.hub.seenSessions, secret, it.clock.now);
   await loop.stop();
   expect(await stored()).toBe(start + 7_000);
+});
+
+test("when a token was last used is written the same way", async () => {
+  await using it = await openHubWorld({ localAdminTokenHash: sha256("admin") });
+  const admin = { authorization: "Bearer admin" };
+  const { token, secret } = (await it.call("POST", "/v1/tokens", { headers: admin, body: { name: "wall", scope: "viewer" } })).body;
+  expect(token.lastUsedAt).toBeUndefined();
+  await it.call("GET", "/v1/projects", { headers: { authorization: `Bearer ${secret}` } });
+  await createLoop(it.hub).stop();
+  const [listed] = (await it.call("GET", "/v1/tokens", { headers: admin })).body.tokens;
+  expect(listed.lastUsedAt).toBe(new Date(it.clock.now).toISOString());
 });
 
 test("a started loop runs its jobs by itself, and ends when it is told, once or twice", async () => {
