@@ -8,7 +8,8 @@ import { follow, Wakeups } from "./follow.ts";
 import { watchHealth } from "./health.ts";
 import { ensureGeneration } from "./meta.ts";
 import { type Migration, migratePostgres } from "./migrate.ts";
-import { preparePostgres } from "./postgres-server.ts";
+import { describePostgres, preparePostgres } from "./postgres-server.ts";
+import { StoreRefused } from "./refused.ts";
 import {
   type AppendedEvent,
   flushEvents,
@@ -40,7 +41,7 @@ export type PostgresOptions = EngineOptions & {
 export async function openPostgres(url: string, options: PostgresOptions): Promise<Engine> {
   const { clock, newId, queueMax = QUEUE_MAX, connections = CONNECTIONS, idleMs = IDLE_MS, stuckMs = STUCK_MS, log = () => {} } = options;
   const session = await preparePostgres(url, log);
-  await migratePostgres(url, options.migrations);
+  await migrate(url, options.migrations);
   const client = (max: number, more = {}) => new SQL({ url, max, connectionTimeout: 5, connection: { ...session, ...more } });
   // A lock that does not come within twice the time a frozen hub may hold it will not come.
   const all = Array.from(
@@ -189,6 +190,18 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+async function migrate(url: string, migrations: readonly Migration[] | undefined) {
+  try {
+    await migratePostgres(url, migrations);
+  } catch (cause) {
+    if (cause instanceof StoreRefused) throw cause;
+    const message = `${describePostgres(url)} did not take the schema: ${(cause as Error).message}`;
+    throw new StoreRefused("database_unsuitable", message, "The hub's user needs the right to create tables in this database; best it owns it.", {
+      cause,
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 // R1, R2 and R3: nothing that was acknowledged is lost, and nothing is half there, wherever the process dies.
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { range } from "../support/engines.ts";
 import { temporaryFolder } from "../support/folders.ts";
 import { check, NOTHING_WRONG, nothingYet, stateHash } from "./store-checks.ts";
@@ -116,6 +117,7 @@ describe("R2: killed at every write, sync, truncation and rename of a script", (
         const said = (await again.exited) === 0 ? "" : await new Response(again.stderr).text();
         const same = said === "" && stateHash(path) === wanted;
         if (!Bun.deepEquals(after, NOTHING_WRONG) || !same) found.failures.push({ point, after, same, said });
+        rmSync(dirname(path), { recursive: true, force: true });
       }
     };
     await Promise.all([worker(), worker()]);

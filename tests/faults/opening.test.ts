@@ -9,6 +9,7 @@ import { newId } from "../../src/protocol/ids.ts";
 import { attempt, START } from "../support/engines.ts";
 import { contentsOf, temporaryFolder } from "../support/folders.ts";
 import { leaseRow } from "../support/rows.ts";
+import { startStore } from "./store-client.ts";
 
 const isRoot = process.geteuid?.() === 0;
 const options = { clock: () => START, newId };
@@ -55,7 +56,11 @@ describe("R10: refused at the start", () => {
     { what: "another program's database", code: "store_foreign", spoil: foreignDatabase },
     { what: "a damaged schema page", code: "store_damaged", spoil: (path) => overwrite(path, 100, Buffer.alloc(3_996, 0xff)) },
     { what: "a newer schema", code: "store_newer", spoil: (path) => change(path, "pragma user_version = 99") },
-    { what: "a migration of another name", code: "store_newer", spoil: (path) => change(path, "update migrations set name = '0001_other' where name = '0001_hub'") },
+    {
+      what: "a migration of another name",
+      code: "store_newer",
+      spoil: (path) => change(path, "update migrations set name = '0001_other' where name = '0001_hub'"),
+    },
     { what: "a changed migration", code: "store_migration_changed", spoil: (path) => change(path, "update migrations set hash = 'x'") },
     { what: "a file without write permission", code: "store_read_only", spoil: (path) => chmodSync(path, 0o444) },
     { what: "a folder without write permission", code: "store_read_only", spoil: (_, folder) => chmodSync(folder, 0o555) },
@@ -220,6 +225,14 @@ describe("R0: settings of every connection", () => {
       expect(() => applyPragmas(stubborn, role, "it")).toThrow(`did not accept ${name}`);
     });
   }
+
+  test("a process whose SQLite takes another setting than it was given does not start", async () => {
+    using folder = temporaryFolder();
+    const began = performance.now();
+    const { error } = await attempt(startStore({ path: `${folder.path}/kxm.db`, mutant: "weak-setting" }));
+    expect(error?.message).toContain("did not accept synchronous = full");
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
 
   test("a SQLite older than 3.51.3 is refused", () => {
     const of = (version: string) => ({ query: () => ({ get: () => ({ version }) }) }) as unknown as Pick<Database, "query">;

@@ -4,7 +4,7 @@ import { SQL } from "bun";
 import { openEngine } from "../../src/db/open.ts";
 import type { StoreRefused } from "../../src/db/refused.ts";
 import { newId } from "../../src/protocol/ids.ts";
-import { attempt, collect, newDatabase, POSTGRES_SERVER, range } from "../support/engines.ts";
+import { attempt, collect, emptyDatabase, newDatabase, POSTGRES_SERVER, range } from "../support/engines.ts";
 import { leaseRow, testedEvent } from "../support/rows.ts";
 import { checkDatabase, NOTHING_WRONG, nothingYet } from "./store-checks.ts";
 import { FULL, type StoreProcess, startStore } from "./store-client.ts";
@@ -172,6 +172,18 @@ describe.skipIf(!POSTGRES_SERVER)("a database that cannot be used", () => {
     const { code, message } = await refusal(`${POSTGRES_SERVER}/${name}`);
     expect([code, message]).toEqual(["database_unsuitable", expect.stringContaining("SQL_ASCII")]);
     await admin.unsafe(`drop database ${name} with (force)`);
+  }, 20_000);
+
+  test("is refused when its user may not make tables", async () => {
+    const { url, drop } = await emptyDatabase();
+    const role = newId("hub").replace("hub_", "kxm_r");
+    await using admin = new SQL(`${POSTGRES_SERVER}/postgres`, { max: 1 });
+    await admin.unsafe(`create role ${role} login`);
+    const { host, pathname } = new URL(url);
+    const { code, message } = await refusal(`postgres://${role}@${host}${pathname}`);
+    expect([code, message]).toEqual(["database_unsuitable", expect.stringContaining("permission denied")]);
+    await drop();
+    await admin.unsafe(`drop role ${role}`);
   }, 20_000);
 
   test("answers 503 while the server is gone, and goes on when it is back", async () => {

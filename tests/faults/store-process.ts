@@ -7,7 +7,7 @@ import type { Tx } from "../../src/db/tx.ts";
 import { newId } from "../../src/protocol/ids.ts";
 import { leaseRow, messageRow, syncEventRow, syncRunRow, testedEvent } from "../support/rows.ts";
 
-export type Mutant = "early-ack" | "no-fsync" | "split-call";
+export type Mutant = "early-ack" | "no-fsync" | "weak-setting" | "split-call";
 export type Setup = {
   path?: string;
   url?: string;
@@ -26,7 +26,8 @@ export type AnswerLine = { n: number } & Result;
 const SCRIPT = ["send", "lease", "push", "send", "send", "prune"] as const;
 const setup = JSON.parse(process.argv[2] ?? "{}") as Setup;
 const say = (line: unknown) => writeSync(1, `${JSON.stringify(line)}\n`);
-if (setup.mutant === "no-fsync") pretendToSync();
+if (setup.mutant === "no-fsync" || setup.mutant === "weak-setting") weaken();
+if (setup.mutant === "no-fsync") claimOtherwise();
 
 let made = 0;
 const ids = setup.deterministic ? (prefix: string) => `${prefix}_${String(++made).padStart(32, "0")}` : newId;
@@ -120,12 +121,17 @@ const OPS: Record<CallLine["op"], (tx: Tx, project: string, key: string) => Prom
   },
 };
 
-/** The mutant of R3: commits return before the disk has them, and the setting claims otherwise. */
-function pretendToSync() {
-  const { exec, query } = Database.prototype;
+/** Commits return before the disk has them. */
+function weaken() {
+  const { exec } = Database.prototype;
   Database.prototype.exec = function (this: Database, sql: string, ...rest: any[]) {
     return exec.call(this, sql.replace("pragma synchronous = full", "pragma synchronous = normal"), ...rest);
   } as typeof exec;
+}
+
+/** The setting is read back as if it were in force. */
+function claimOtherwise() {
+  const { query } = Database.prototype;
   Database.prototype.query = function (this: Database, sql: string) {
     return sql === "pragma synchronous" ? { get: () => ({ synchronous: 2 }) } : query.call(this, sql);
   } as typeof query;
