@@ -1,5 +1,5 @@
 // Agents: one row per name and project, found by id (every request) or by folded name (targets).
-import { and, asc, desc, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm";
 import { chunksOf, idSlots, inChunk, timeOfChunk, timeSlots } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
 import type { AgentRow } from "./schema.ts";
@@ -113,8 +113,8 @@ function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
   };
 }
 
-/** Where a page of agents begins: its names start with `prefix` ("" for all), and lie after or before a folded name. */
-export type AgentPage = { online: boolean; prefix: string; after?: string | undefined; before?: string | undefined; limit: number };
+/** Where a page of agents begins: its names start with `prefix` ("" for all), and lie after a folded name. */
+export type AgentPage = { online: boolean; prefix: string; after?: string | undefined; limit: number };
 /** The last code point there is: a prefix followed by it sorts after every name that starts with the prefix. */
 const LAST = "\u{10ffff}";
 
@@ -123,32 +123,27 @@ function agentPages({ db, tables: { agents }, one, all }: Dialect) {
   const { project, nameFolded: name } = agents;
   const ofProject = eq(project, slot("project"));
   const online = sql`${agents.online} = 1`;
-  const end = lt(name, slot("end"));
-  const pageOf = (beyond: SQL | undefined, order: SQL) => {
+  const pageOf = (from: SQL) => {
     const page = (only?: SQL) =>
       all(
         db
           .select()
           .from(agents)
-          .where(and(ofProject, beyond, only))
-          .orderBy(order)
+          .where(and(ofProject, from, lt(name, slot("end")), only))
+          .orderBy(asc(name))
           .limit(slot("limit")),
       );
     return { all: page(), online: page(online) };
   };
-  const first = pageOf(and(gte(name, slot("prefix")), end), asc(name));
-  const next = pageOf(and(gt(name, slot("after")), end), asc(name));
-  const previous = pageOf(and(gte(name, slot("prefix")), lt(name, slot("before"))), desc(name));
+  const [first, next] = [pageOf(gte(name, slot("prefix"))), pageOf(gt(name, slot("after")))];
   const counted = db.select({ one: sql`1` }).from(agents).where(ofProject).limit(slot("limit")).as("counted");
   const count = one(db.select({ count: sql<number>`count(*)` }).from(counted));
   return {
-    /** A page by name: after a name in order, or before one in reverse order. */
-    page: (project: string, { online, prefix, after, before, limit }: AgentPage): Promise<AgentRow[]> => {
+    /** A page by name. */
+    page: (project: string, { online, prefix, after, limit }: AgentPage): Promise<AgentRow[]> => {
+      const slots = { project, end: prefix + LAST, limit };
       const which = online ? "online" : "all";
-      if (before !== undefined) return previous[which]({ project, prefix, before, limit });
-      return after === undefined
-        ? first[which]({ project, prefix, end: prefix + LAST, limit })
-        : next[which]({ project, after, end: prefix + LAST, limit });
+      return after === undefined ? first[which]({ ...slots, prefix }) : next[which]({ ...slots, after });
     },
     /** Agents ever registered in a project; the count stops at `limit`. */
     count: async (project: string, limit: number) => Number((await count({ project, limit }))!.count),

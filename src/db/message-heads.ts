@@ -1,5 +1,5 @@
-// Messages without their texts, for lists that people read. Each page reads one index from its cursor on, in either direction.
-import { and, asc, desc, eq, gt, lt, type SQL, sql } from "drizzle-orm";
+// Messages without their texts, for lists that people read. Each page reads one index from its cursor on, newest first.
+import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import { chunksOf, idSlots, inChunk } from "./chunks.ts";
 import type { Dialect } from "./dialect.ts";
 import type { MessageRow } from "./schema.ts";
@@ -15,8 +15,6 @@ export type HeadScope =
   | { kind: "received" | "sent"; of: string }
   | { kind: "thread"; of: string; correlationId: string };
 type Scope = HeadScope["kind"];
-/** `older` goes on below the cursor, newest first; `newer` above it, oldest first. */
-export type Direction = "older" | "newer";
 const COUNTED = ["open", "dead", "expired", "cancelled"] as const;
 
 export function messageHeads(dialect: Dialect) {
@@ -50,15 +48,18 @@ export function messageHeads(dialect: Dialect) {
     sent: eq(senderId, slot("of")),
     thread: and(ofProject, eq(correlationId, slot("correlationId")))!,
   };
-  const pageOf = (scope: Scope, direction: Direction) => {
+  const pageOf = (scope: Scope) => {
     const key = scope === "received" ? recipientSeq : id;
-    const beyond = direction === "older" ? lt(key, slot("cursor")) : gt(key, slot("cursor"));
-    const page = db.select(columns).from(messages).where(and(where[scope], beyond));
-    return all(page.orderBy(direction === "older" ? desc(key) : asc(key)).limit(slot("limit")));
+    const page = db
+      .select(columns)
+      .from(messages)
+      .where(and(where[scope], lt(key, slot("before"))));
+    return all(page.orderBy(desc(key)).limit(slot("limit")));
   };
-  const pages = Object.fromEntries(
-    (Object.keys(where) as Scope[]).map((scope) => [scope, { older: pageOf(scope, "older"), newer: pageOf(scope, "newer") }]),
-  ) as Record<Scope, Record<Direction, (slots: Record<string, unknown>) => Promise<MessageHead[]>>>;
+  const pages = Object.fromEntries((Object.keys(where) as Scope[]).map((scope) => [scope, pageOf(scope)])) as Record<
+    Scope,
+    (slots: Record<string, unknown>) => Promise<MessageHead[]>
+  >;
   const byIds = all(db.select(columns).from(messages).where(inChunk(id)));
   const head = one(
     db
@@ -71,10 +72,10 @@ export function messageHeads(dialect: Dialect) {
     ...messageWork(dialect, states.open),
     /** One message without its texts. */
     head: (id: string): Promise<MessageHead | undefined> => head({ id }),
-    /** Heads beyond a cursor: `older` newest first, `newer` oldest first. @param cursor a message id; for `received` a number */
-    heads: (scope: HeadScope, direction: Direction, cursor: string | number, limit: number): Promise<MessageHead[]> => {
+    /** Heads below a cursor, newest first. @param before a message id; for `received` a number */
+    heads: (scope: HeadScope, before: string | number, limit: number): Promise<MessageHead[]> => {
       const { kind, ...slots } = scope;
-      return pages[kind][direction]({ ...slots, cursor, limit });
+      return pages[kind]({ ...slots, before, limit });
     },
     /** Heads by id, in no particular order; unknown ids are left out. */
     headsByIds: async (ids: readonly string[]): Promise<MessageHead[]> => {

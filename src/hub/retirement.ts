@@ -74,7 +74,7 @@ async function openIds({ engine }: Hub, of: "received" | "sent", { id, project }
   // Open messages by sender have no index of their own; those of the project are few, and this is rare.
   const found: string[] = [];
   for (let cursor = "~"; found.length < STEP; ) {
-    const heads = await store.heads({ kind: "open", of: project }, "older", cursor, 5 * STEP);
+    const heads = await store.heads({ kind: "open", of: project }, cursor, 5 * STEP);
     for (const head of heads) if (head.senderId === id && found.length < STEP) found.push(head.id);
     if (heads.length < 5 * STEP) break;
     cursor = heads.at(-1)!.id;

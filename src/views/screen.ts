@@ -46,12 +46,15 @@ export interface Visit {
   requireProject(project: string): void;
 }
 
+/** What a screen answers: a page or a fragment, with another status than 200 when a form is shown again, or a way onwards. */
+export type Answer = Html | Response | { html: Html; status: number };
+
 export interface Screen {
   method: "GET" | "POST";
   path: `/${string}`;
   /** What the visitor must be. Forms that change something need operator or admin. */
   role: "viewer" | "operator" | "admin";
-  run(visit: Visit): Promise<Html | Response> | Html | Response;
+  run(visit: Visit): Promise<Answer> | Answer;
 }
 
 /** Types a screen; returns it unchanged. */

@@ -13,8 +13,7 @@ import { cookieValues, csrfOf, sessionCookieName } from "./cookies.ts";
 import { errorPage } from "./error-page.tsx";
 import { framed } from "./frame.tsx";
 import { PAGE_HEADERS } from "./headers.ts";
-import type { Html } from "./jsx/jsx-runtime.ts";
-import type { FlashText, Screen, Visit } from "./screen.ts";
+import type { Answer, FlashText, Screen, Visit } from "./screen.ts";
 import { SCREENS } from "./screens.ts";
 import { signalsAnswer } from "./signals.ts";
 import { signIn, signInPage, signOut } from "./signin.tsx";
@@ -29,7 +28,7 @@ export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly S
   const app = new Elysia({ strictPath: true, normalize: false });
   const flashes = new Map<string, FlashText[]>(); // by session, until the next page
 
-  const answer = async (incoming: Incoming, work: (requestId: string) => Promise<Html | Response>): Promise<Response> => {
+  const answer = async (incoming: Incoming, work: (requestId: string) => Promise<Answer>): Promise<Response> => {
     const { request } = incoming;
     const { requestId } = admit(request, rules);
     hub.metrics.add("requests");
@@ -160,7 +159,8 @@ function redirectTo(request: Request, to: string): Response {
     : new Response(null, { status: 303, headers: { ...headers, location: path } });
 }
 
-function rendered(made: Html | Response, requestId: string, status = 200): Response {
+function rendered(made: Answer, requestId: string, status = 200): Response {
+  if ("html" in made) return rendered(made.html, requestId, made.status);
   if (made instanceof Response) {
     made.headers.set("x-request-id", requestId);
     return made;

@@ -1,0 +1,146 @@
+// The list of agents over a real hub: presence with its evidence, work, leases, filters, pages, files, and names that are only text.
+import { expect, test } from "bun:test";
+import { expireMessages } from "../../src/hub/message-sweep.ts";
+import { openDashboard } from "../support/dashboard.ts";
+import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
+import { register, take } from "../support/lived-in.ts";
+import { acknowledge, send } from "../support/mail.ts";
+import { PAYLOADS } from "./payloads.ts";
+
+const open = () => openDashboard({ settings: { rateLimit: undefined } });
+const rows = (html: string) => textsOf(html, "tbody tr");
+
+test("each agent shows its presence with evidence, what it is at, what is open and what it holds", async () => {
+  await using it = await open();
+  const [ann, bob] = [await register(it, "ann"), await register(it, "bob")];
+  const { id } = await send(it, ann, bob);
+  await send(it, ann, bob);
+  await acknowledge(it, bob, id, "turn");
+  await take(it, bob, "branch:main");
+  it.clock.now += 20_000;
+  await it.call("POST", `/v1/agents/${bob.id}/heartbeat`, { headers: bob.headers });
+  it.clock.now += 20_000;
+  const { html } = await it.get("/agents?project=shop", { cookie: (await it.signIn("viewer")).cookie });
+  expect(rows(html)).toEqual([
+    "·· ann test lost contact last seen 40 s ago, bound 30 s nothing open 0 in · 2 out – not said",
+    "·· bob test working heartbeat 20 s ago Request 1 from ann turn started 40 s ago 2 in · 0 out branch:main not said",
+  ]);
+  expect(attributesOf(html, "tbody .status", "data-bound")).toEqual([null, "30000"]);
+  expect(hrefOf(html, "Message several c")).toBeUndefined();
+});
+
+test("an agent that signed off is offline, and one without a request is idle", async () => {
+  await using it = await open();
+  const [ann] = [await register(it, "ann"), await register(it, "bob")];
+  await it.call("DELETE", `/v1/agents/${ann.id}`, { headers: ann.headers });
+  it.clock.now += 5_000;
+  const { cookie } = await it.signIn();
+  const all = await it.get("/agents", { cookie });
+  expect(textsOf(all.html, "tbody .status")).toEqual(["offline last seen 5 s ago", "idle heartbeat 5 s ago"]);
+  expect(textsOf(all.html, ".tabs a")).toEqual(["All 2", "Online 1"]);
+  const online = await it.get(hrefOf(all.html, "Online 1")!, { cookie });
+  expect(textsOf(online.html, "tbody .who")).toEqual(["·· bob"]);
+});
+
+test("a name is found by its beginning, in any case", async () => {
+  await using it = await open();
+  for (const name of ["Reviewer", "review-bot", "planner", "re"]) await register(it, name);
+  const { cookie } = await it.signIn();
+  const found = async (q: string) => textsOf((await it.get(`/agents?q=${encodeURIComponent(q)}`, { cookie })).html, "tbody .who");
+  expect(await found("REV")).toEqual(["·· review-bot", "·· Reviewer"]);
+  expect(await found("planner")).toEqual(["·· planner"]);
+  expect(await found("x")).toEqual([]);
+  expect(textsOf((await it.get("/agents?q=x", { cookie })).html, ".empty h3")).toEqual(["No agent's name begins with that."]);
+});
+
+test("pages of fifty cover every agent of every project once, in order", async () => {
+  await using it = await open();
+  for (let n = 0; n < 130; n++) await register(it, `agent-${String(n).padStart(3, "0")}`, n % 2 ? "shop" : "a/b");
+  const { cookie } = await it.signIn();
+  const seen: string[] = [];
+  let pages = 0;
+  for (let href: string | null | undefined = "/agents"; href; pages++) {
+    const { html } = await it.get(href, { cookie });
+    seen.push(...attributesOf(html, "tbody tr", "id").map(String));
+    href = hrefOf(html, "Older");
+  }
+  expect([pages, seen.length, new Set(seen).size]).toEqual([3, 130, 130]);
+});
+
+test("a place that is not one of ours is the first page", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie } = await it.signIn();
+  for (const after of ["x", "%", "%25E0/", "/", "'; drop table agents; --"]) {
+    const { status } = await it.get(`/agents?after=${encodeURIComponent(after)}`, { cookie });
+    expect(status).toBe(200);
+  }
+  expect(rows((await it.get("/agents?after=x", { cookie })).html)).toHaveLength(1);
+});
+
+test("a project's session sees only its own agents, whatever the address says", async () => {
+  await using it = await open();
+  await register(it, "mine-of-shop", "shop");
+  await register(it, "theirs-of-bank", "bank");
+  const { cookie } = await it.signIn("operator", "shop");
+  for (const path of ["/agents", "/agents?project=bank", "/ui/agents?project=bank", "/agents/export/json?project=bank"]) {
+    const { html } = await it.get(path, { cookie });
+    expect([path, html.includes("mine-of-shop"), html.includes("theirs-of-bank")]).toEqual([path, true, false]);
+  }
+});
+
+test("nobody yet: the page says which command makes an agent", async () => {
+  await using it = await open();
+  const { html } = await it.get("/agents", { cookie: (await it.signIn()).cookie });
+  expect(textsOf(html, ".empty")[0]).toContain("kxm peer --as reviewer inbox --follow");
+});
+
+test("the list is a file to keep, and no cell of it is a formula or markup", async () => {
+  await using it = await open();
+  await it.call("POST", "/v1/agents/register", {
+    body: { name: '=HYPERLINK("//evil")', purpose: '+1";\n"x', project: "shop", host: "@sum", model: "-2" },
+  });
+  const { cookie } = await it.signIn("viewer");
+  const csv = await it.get("/agents/export/csv", { cookie });
+  expect([csv.status, csv.headers.get("content-type"), csv.headers.get("content-disposition"), csv.headers.get("x-content-type-options")]).toEqual([
+    200,
+    "text/csv; charset=utf-8",
+    'attachment; filename="kxm-agents.csv"',
+    "nosniff",
+  ]);
+  expect(csv.headers.get("content-security-policy")).toContain("sandbox");
+  expect(csv.html.trim().split("\r\n")[1]).toContain(`"shop","'=HYPERLINK(""//evil"")","'+1"";\n""x","'-2","'@sum","idle"`);
+  const json = await it.get("/agents/export/json", { cookie });
+  expect(JSON.parse(json.html)).toMatchObject([{ name: '=HYPERLINK("//evil")', presence: "idle" }]);
+  expect((await it.get("/agents/export/html", { cookie })).status).toBe(404);
+});
+
+test("what agents say of themselves is only text, in the list, its fragment and its files", async () => {
+  await using it = await open();
+  const { cookie } = await it.signIn();
+  const plain = markupOf((await it.get("/agents", { cookie })).html);
+  const first = await register(it, "first");
+  plain.elements.add("x");
+  for (const [index, payload] of PAYLOADS.entries()) {
+    const name = payload.slice(0, 60).trim() || "x";
+    const { body, status } = await it.call("POST", "/v1/agents/register", {
+      body: { name: `${index} ${name}`, purpose: payload.slice(0, 200), project: "shop", model: payload.slice(0, 100), host: payload.slice(0, 60) },
+    });
+    if (status >= 300) continue; // some are longer than a field may be once trimmed
+    const agent = { id: body.agent.id, name, headers: { "x-kxm-agent-id": body.agent.id, "x-kxm-agent-key": body.agentKey } };
+    await take(it, agent, payload.slice(0, 60).trim() || "x").catch(() => undefined);
+    const { id } = await send(it, agent, first, { content: payload.slice(0, 1000), correlationId: payload.slice(0, 100) });
+    await acknowledge(it, first, id, "turn");
+  }
+  await expireMessages(it.hub);
+  for (const path of ["/agents", "/ui/agents", "/agents?show=online"]) {
+    const { html } = await it.get(path, { cookie });
+    const { elements, attributes } = markupOf(html);
+    for (const element of ["script", "iframe", "object", "embed", "style", "base", "img", "math", "form"].filter((name) => !plain.elements.has(name)))
+      expect([path, element, elements.has(element)]).toEqual([path, element, false]);
+    for (const attribute of attributes) expect(attribute).not.toMatch(/^on|^style$|^srcdoc$|^data-hx|^hx-on/);
+    expect(html).not.toMatch(/(href|action|src)="(javascript|data|vbscript):/i);
+  }
+  const json = await it.get("/agents/export/json", { cookie });
+  expect(JSON.parse(json.html).length).toBeGreaterThan(30);
+});
