@@ -1,6 +1,6 @@
 // The engine as the supervisor knows it: one per process, over all open projects.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import type { Engine, MakeEngine, Project } from "../contract.ts";
+import type { Engine, EngineParts, MakeEngine, Project } from "../contract.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { Workers } from "../worker/workers.ts";
 import { commandEffects } from "./effects.ts";
@@ -17,14 +17,6 @@ export const engineMaker =
   (parts) => {
     const engines = new Map<string, ProjectEngine>();
     const workers = new Map<string, Workers>();
-    const agent = new HubAgent({
-      hub: () => parts.hub(),
-      name: `runtime-${parts.runtimeId.slice(-8)}`,
-      purpose: "Holds leases for the gates of runs on this machine",
-      folder: `${parts.folder}/agents`,
-      remember: parts.remember,
-    });
-    const leases = hubLeases(agent, parts.log, timing);
     const of = (project: Project): ProjectEngine => {
       const engine = engines.get(project.key);
       if (!engine) throw new RuntimeRefusal("store_unavailable", `project ${project.name} is not open`);
@@ -35,6 +27,7 @@ export const engineMaker =
       opened: (project) => {
         engines.get(project.key)?.close();
         const { clock, newId, log } = parts;
+        const leases = hubLeases(leaseAgent(parts, project), log, timing);
         const { store, prompts, root, folder } = project;
         const opened = new ProjectEngine(project, { store, prompts, root, folder, env: process.env, clock, newId, log, leases });
         engines.set(project.key, opened);
@@ -77,3 +70,13 @@ export const engineMaker =
     };
     return engine;
   };
+
+/** Who holds leases for the gates of a checkout: another checkout is another holder, so the hub keeps them apart. */
+const leaseAgent = (parts: EngineParts, project: Project): HubAgent =>
+  new HubAgent({
+    hub: () => parts.hub(project),
+    name: `runtime-${parts.runtimeId.slice(-8)}-${project.key.slice(0, 6)}`,
+    purpose: `Holds leases for the gates of runs of ${project.name}`.slice(0, 256),
+    folder: `${parts.folder}/agents`,
+    remember: parts.remember,
+  });

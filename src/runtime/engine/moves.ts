@@ -155,6 +155,15 @@ export const effectOf = (id: string, effectClass: EffectClass, attemptId: string
   ...(effectClass === "external-idempotent" && { idempotencyKeyHash: taggedSha256(attemptId) }),
 });
 
+/** The question with what it is about, for somebody who sees nothing else of the run. The hash covers more than this text: all of the content. */
+function questionText({ question, basis }: ApprovalContent): string {
+  const lines = basis.map(
+    ({ stepId, outcome, summary, commit }) =>
+      `- ${stepId}: ${outcome}${summary ? ` – ${summary}` : ""}${commit ? ` (commit ${commit.slice(0, 12)})` : ""}`,
+  );
+  return [question, ...lines].join("\n");
+}
+
 /** Asks somebody; the step and the run wait. */
 function ask(run: Execution, question: { approvalId: string; content: ApprovalContent; contentHash: string; deadline?: number }): NewEvent[] {
   const visit = run.visit!;
@@ -167,7 +176,7 @@ function ask(run: Execution, question: { approvalId: string; content: ApprovalCo
         stepAttempt: visit.stepAttempt,
         status: "waiting",
         previousStatus: "running",
-        summary: bounded(content.question),
+        summary: bounded(questionText(content)),
         reason: `approval:${content.purpose}`,
         evidenceRefs: [{ id: approvalId, kind: "approval-request", hash: contentHash, status: "waiting" }],
       },

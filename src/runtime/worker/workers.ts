@@ -35,7 +35,7 @@ export class Workers {
   /** Adds a worker, or replaces the one of the same name. @throws RuntimeRefusal runtime_protocol_error, hub_not_bound */
   async add(given: unknown): Promise<WorkerReport> {
     const spec = readSpec(given);
-    if (!this.parts.hub()) throw new RuntimeRefusal("hub_not_bound", "a worker needs a hub, and this machine is bound to none");
+    if (!this.parts.hub(this.project)) throw new RuntimeRefusal("hub_not_bound", "a worker needs a hub, and this machine is bound to none");
     await this.remove(spec.name, "suspend");
     writeSpecs(this.project.folder, [...readSpecs(this.project.folder), spec]);
     return this.begin(spec).report();
@@ -71,7 +71,7 @@ export class Workers {
     privateFolder(folder);
     const purpose = spec.purpose ?? `Answers requests with ${spec.harness}`;
     const agent = new HubAgent({
-      hub: () => parts.hub(),
+      hub: () => parts.hub(project),
       name: spec.name,
       purpose,
       model: spec.model?.model ?? spec.harness,
