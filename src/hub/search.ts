@@ -68,91 +68,121 @@ async function put(tx: Tx, document: Document, seq: number): Promise<void> {
   await tx.search.update({ ...document, docId: known.docId, scope });
 }
 
-/** What an event makes searchable, as its subject is now. Unknown subjects make nothing. */
-async function documentsOf(read: Stores, { topic, subjectId, project, at, data }: EventRow): Promise<Document[]> {
-  const base = { project, subjectId, sender: null, recipient: null, status: null, through: 0 };
-  if (topic === "messages") {
+type Subject = Pick<EventRow, "project" | "subjectId" | "at" | "data">;
+const bounded = (...parts: (string | null | undefined)[]) =>
+  parts
+    .filter((part) => part)
+    .join("\n")
+    .slice(0, BODY_MAX);
+const BLANK = { sender: null, recipient: null, status: null, through: 0 };
+
+/** What each topic's subject says, as it is now. Topics that are not here make nothing searchable; neither do subjects that are gone. */
+const SOURCES: Partial<Record<EventRow["topic"], (read: Stores, subject: Subject) => Promise<Document[]>>> = {
+  async messages(read, { project, subjectId }) {
     const row = await read.messages.find(subjectId);
     if (!row) return [];
-    const body = [row.content, row.replyContent ?? ""].join("\n").slice(0, BODY_MAX);
+    const { createdAt, senderName, recipientName, status, correlationId, content, replyContent } = row;
     return [
       {
-        ...base,
+        ...BLANK,
+        project,
+        subjectId,
         kind: "message",
-        at: row.createdAt,
-        sender: row.senderName,
-        recipient: row.recipientName,
-        status: row.status,
-        title: row.correlationId ?? "",
-        body,
+        at: createdAt,
+        sender: senderName,
+        recipient: recipientName,
+        status,
+        title: correlationId ?? "",
+        body: bounded(content, replyContent),
       },
     ];
-  }
-  if (topic === "agents") {
+  },
+  async agents(read, { project, subjectId }) {
     const row = await read.agents.find(subjectId);
-    return row
-      ? [
-          {
-            ...base,
-            kind: "agent",
-            at: row.registeredAt,
-            sender: row.name,
-            status: row.online === 1 ? "online" : "offline",
-            title: row.name,
-            body: [row.purpose, row.model ?? "", row.host ?? ""].join("\n"),
-          },
-        ]
-      : [];
-  }
-  if (topic === "leases") {
+    if (!row) return [];
+    const { registeredAt, name, online, purpose, model, host } = row;
+    return [
+      {
+        ...BLANK,
+        project,
+        subjectId,
+        kind: "agent",
+        at: registeredAt,
+        sender: name,
+        status: online === 1 ? "online" : "offline",
+        title: name,
+        body: bounded(purpose, model, host),
+      },
+    ];
+  },
+  async leases(read, { project, subjectId }) {
     const row = await read.leases.find(subjectId);
-    return row
-      ? [
-          {
-            ...base,
-            kind: "lease",
-            at: row.acquiredAt,
-            sender: row.holderName,
-            status: row.holderId === null ? "free" : "held",
-            title: row.name,
-            body: row.holderName ?? "",
-          },
-        ]
-      : [];
-  }
-  if (topic === "workflows") {
+    if (!row) return [];
+    const { acquiredAt, holderName, holderId, name } = row;
+    return [
+      {
+        ...BLANK,
+        project,
+        subjectId,
+        kind: "lease",
+        at: acquiredAt,
+        sender: holderName,
+        status: holderId === null ? "free" : "held",
+        title: name,
+        body: bounded(holderName),
+      },
+    ];
+  },
+  async workflows(read, { project, subjectId }) {
     const row = await read.workflows.find(subjectId);
     if (!row) return [];
     const { stages } = row.record as { stages?: { label: string; summary?: string }[] };
-    const body = (stages ?? [])
-      .flatMap(({ label, summary }) => [label, summary ?? ""])
-      .join("\n")
-      .slice(0, BODY_MAX);
-    return [{ ...base, kind: "workflow", at: row.createdAt, sender: row.targetAgentName, status: row.status, title: row.definitionId, body }];
-  }
-  if (topic === "journal") {
+    const body = bounded(...(stages ?? []).flatMap(({ label, summary }) => [label, summary]));
+    return [
+      {
+        ...BLANK,
+        project,
+        subjectId,
+        kind: "workflow",
+        at: row.createdAt,
+        sender: row.targetAgentName,
+        status: row.status,
+        title: row.definitionId,
+        body,
+      },
+    ];
+  },
+  async journal(read, { project, subjectId }) {
     const row = await read.journal.find(subjectId);
     if (!row) return [];
     const { details, evidence } = row.record as { details?: string; evidence?: string[] };
     return [
       {
-        ...base,
+        ...BLANK,
+        project,
+        subjectId,
         kind: "journal",
         at: row.createdAt,
         sender: row.agentId,
         status: row.promotedTo,
         title: row.category,
-        body: [row.summary, details ?? "", ...(evidence ?? [])].join("\n").slice(0, BODY_MAX),
+        body: bounded(row.summary, details, ...(evidence ?? [])),
       },
     ];
-  }
-  if (topic === "context") {
+  },
+  async context(read, { project, subjectId }) {
     const row = await read.context.find(subjectId);
-    return row ? [{ ...base, kind: "context", at: row.createdAt, status: row.status, title: row.stateKey ?? row.kind, body: row.summary }] : [];
-  }
-  const { projectId } = data;
-  return topic === "sync" && typeof projectId === "string" ? runDocuments(read, { project, projectId, runId: subjectId, at }) : [];
-}
+    return row
+      ? [{ ...BLANK, project, subjectId, kind: "context", at: row.createdAt, status: row.status, title: row.stateKey ?? row.kind, body: row.summary }]
+      : [];
+  },
+  async sync(read, { project, subjectId, at, data }) {
+    const { projectId } = data;
+    return typeof projectId === "string" ? runDocuments(read, { project, projectId, runId: subjectId, at }) : [];
+  },
+};
+
+const documentsOf = async (read: Stores, event: EventRow): Promise<Document[]> => (await SOURCES[event.topic]?.(read, event)) ?? [];
 
 /** A Runtime's run, and those of its events that say something in words. */
 async function runDocuments(
