@@ -1,177 +1,184 @@
 // Signed starts and signals over the API: what starts or resumes a run, what is a duplicate, and what is refused.
-import { expect, test } from "bun:test";
-import { openWorkflowWorld, SECRET } from "../support/workflows.ts";
+import { describe, expect, test } from "bun:test";
+import { WORLDS } from "../support/engines.ts";
+import { openOn, SECRET } from "../support/workflows.ts";
 
-const issue = { issue: { key: "SHOP-1", title: "<b>now</b>" } };
+describe.each(WORLDS)("%s webhooks", (_, world) => {
+  const issue = { issue: { key: "SHOP-1", title: "<b>now</b>" } };
 
-test("a signed start makes a run and sends its coordinator the rendered prompt", async () => {
-  await using it = await openWorkflowWorld();
-  const { status, body } = await it.start(issue, { deliveryId: "d-first" });
-  expect(status).toBe(202);
-  expect(body.duplicate).toBe(false);
-  expect(body.run).toMatchObject({
-    id: body.runId,
-    status: "running",
-    currentStage: "build",
-    targetAgentName: "lead",
-    deliveryId: "d-first",
-    project: "shop",
+  test("a signed start makes a run and sends its coordinator the rendered prompt", async () => {
+    await using it = await openOn(world)();
+    const { status, body } = await it.start(issue, { deliveryId: "d-first" });
+    expect(status).toBe(202);
+    expect(body.duplicate).toBe(false);
+    expect(body.run).toMatchObject({
+      id: body.runId,
+      status: "running",
+      currentStage: "build",
+      targetAgentName: "lead",
+      deliveryId: "d-first",
+      project: "shop",
+    });
+    expect(body.run.stages.map((stage: any) => stage.status)).toEqual(["in_progress", "pending"]);
+    const message = (await it.as("lead", "GET", `/v1/messages/${body.run.messageId}`)).body.message;
+    expect(message).toMatchObject({
+      from: `workflow:${body.runId}`,
+      fromName: "webhook:release",
+      correlationId: body.runId,
+      workflowRunId: body.runId,
+      hops: 0,
+      maxHops: 5,
+      status: "queued",
+    });
+    expect(message.content).toContain('Release SHOP-1 {"key":"SHOP-1","title":"<b>now</b>"}');
+    expect(message.content).toContain("kxm_workflow_record");
   });
-  expect(body.run.stages.map((stage: any) => stage.status)).toEqual(["in_progress", "pending"]);
-  const message = (await it.as("lead", "GET", `/v1/messages/${body.run.messageId}`)).body.message;
-  expect(message).toMatchObject({
-    from: `workflow:${body.runId}`,
-    fromName: "webhook:release",
-    correlationId: body.runId,
-    workflowRunId: body.runId,
-    hops: 0,
-    maxHops: 5,
-    status: "queued",
+
+  test("the same delivery is a duplicate, with another body a conflict", async () => {
+    await using it = await openOn(world)();
+    const first = await it.start(issue, { deliveryId: "d" });
+    expect((await it.start(issue, { deliveryId: "d" })).body).toEqual({ duplicate: true, runId: first.body.runId, status: "running" });
+    expect((await it.start({ issue: { key: "SHOP-2" } }, { deliveryId: "d" })).body.code).toBe("webhook_delivery_conflict");
+    expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toHaveLength(1);
   });
-  expect(message.content).toContain('Release SHOP-1 {"key":"SHOP-1","title":"<b>now</b>"}');
-  expect(message.content).toContain("kxm_workflow_record");
-});
 
-test("the same delivery is a duplicate, with another body a conflict", async () => {
-  await using it = await openWorkflowWorld();
-  const first = await it.start(issue, { deliveryId: "d" });
-  expect((await it.start(issue, { deliveryId: "d" })).body).toEqual({ duplicate: true, runId: first.body.runId, status: "running" });
-  expect((await it.start({ issue: { key: "SHOP-2" } }, { deliveryId: "d" })).body.code).toBe("webhook_delivery_conflict");
-  expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toHaveLength(1);
-});
-
-test("a provider's body starts one run, whatever its delivery id", async () => {
-  await using it = await openWorkflowWorld();
-  expect((await it.start(issue, { form: "body", definitionId: "other", deliveryId: "gh-1" })).status).toBe(202);
-  expect((await it.start(issue, { form: "body", definitionId: "other", deliveryId: "gh-2" })).body.code).toBe("webhook_payload_replayed");
-  expect((await it.start(issue, { form: "body" })).body.code).toBe("webhook_signature_missing");
-});
-
-test("events and filters let only what was asked for start a run, and use no delivery id", async () => {
-  await using it = await openWorkflowWorld({ event: "opened", filter: { path: "issue.key", equals: "SHOP-1" } });
-  expect((await it.start({ ...issue, event: "closed" }, { deliveryId: "d" })).status).toBe(204);
-  expect((await it.start({ event: "opened", issue: { key: "SHOP-2" } }, { deliveryId: "d" })).status).toBe(204);
-  expect((await it.start(issue, { deliveryId: "d", headers: { "x-github-event": "opened" } })).status).toBe(202);
-});
-
-test("a start is refused when its coordinator or an eligible agent never registered", async () => {
-  await using it = await openWorkflowWorld({ target: "nobody" });
-  expect((await it.start(issue)).body.code).toBe("workflow_target_unavailable");
-  await using other = await openWorkflowWorld({
-    stages: [
-      {
-        id: "s",
-        instructions: "x",
-        requiredEvidence: ["k"],
-        evidencePolicies: { k: { kind: "peer-reply", minProducers: 1, eligibleAgents: ["nobody"] } },
-      },
-    ],
+  test("a provider's body starts one run, whatever its delivery id", async () => {
+    await using it = await openOn(world)();
+    expect((await it.start(issue, { form: "body", definitionId: "other", deliveryId: "gh-1" })).status).toBe(202);
+    expect((await it.start(issue, { form: "body", definitionId: "other", deliveryId: "gh-2" })).body.code).toBe("webhook_payload_replayed");
+    expect((await it.start(issue, { form: "body" })).body.code).toBe("webhook_signature_missing");
   });
-  expect((await other.start(issue)).body.code).toBe("workflow_target_unavailable");
-});
 
-test("a producer named by the coordinator's id, and one agent named twice, make no quorum", async () => {
-  await using it = await openWorkflowWorld();
-  const policies = (eligibleAgents: string[], minProducers = 1) => ({
-    stages: [{ id: "s", instructions: "x", requiredEvidence: ["k"], evidencePolicies: { k: { kind: "peer-reply", minProducers, eligibleAgents } } }],
+  test("events and filters let only what was asked for start a run, and use no delivery id", async () => {
+    await using it = await openOn(world)({ event: "opened", filter: { path: "issue.key", equals: "SHOP-1" } });
+    expect((await it.start({ ...issue, event: "closed" }, { deliveryId: "d" })).status).toBe(204);
+    expect((await it.start({ event: "opened", issue: { key: "SHOP-2" } }, { deliveryId: "d" })).status).toBe(204);
+    expect((await it.start(issue, { deliveryId: "d", headers: { "x-github-event": "opened" } })).status).toBe(202);
   });
-  const { parseDefinitions } = await import("../../src/hub/workflows/definitions.ts");
-  const { DEFINITION } = await import("../support/workflows.ts");
-  const load = (change: object) => {
-    it.hub.definitions = parseDefinitions(JSON.stringify([{ ...DEFINITION, ...change }]), {}).definitions;
-  };
-  load(policies([it.agents.lead.id]));
-  expect((await it.start(issue)).body.code).toBe("workflow_evidence_policy_invalid");
-  load(policies(["ann", it.agents.ann.id], 2));
-  expect((await it.start(issue)).body.code).toBe("workflow_evidence_policy_unresolvable");
-});
 
-test("forged, stale and unknown starts store nothing", async () => {
-  await using it = await openWorkflowWorld();
-  const forged = await it.start(issue, { headers: { "x-kxm-signature": `sha256=${"0".repeat(64)}` } });
-  expect([forged.status, forged.body.code]).toEqual([401, "webhook_signature_invalid"]);
-  expect(JSON.stringify(forged.body)).not.toContain(SECRET);
-  it.clock.now += 301_000;
-  const stale = await it.start(issue, { headers: { "x-kxm-timestamp": String(Math.floor(it.clock.now / 1000) - 301) } });
-  expect(stale.body.code).toBe("webhook_signature_invalid"); // the timestamp is signed too
-  expect((await it.start(issue, { definitionId: "unknown" })).body.code).toBe("webhook_not_found");
-  expect((await it.start("[1]")).body.code).toBe("invalid_json");
-  expect((await it.start(issue, { deliveryId: "x".repeat(129) })).body.code).toBe("protocol_error");
-  expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toEqual([]);
-});
-
-test("a prompt that would be too long is refused before anything is stored", async () => {
-  await using it = await openWorkflowWorld();
-  expect((await it.start({ issue: { key: "x".repeat(33_000) } })).body.code).toBe("protocol_error");
-  expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toEqual([]);
-});
-
-test("a signal ends the waiting stage, resumes the coordinator and counts once", async () => {
-  await using it = await openWorkflowWorld();
-  const { runId } = (await it.start(issue)).body;
-  await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, {
-    stageId: "build",
-    signalKey: "ci",
-    summary: "CI runs",
-    evidence: { "test log": "started" },
+  test("a start is refused when its coordinator or an eligible agent never registered", async () => {
+    await using it = await openOn(world)({ target: "nobody" });
+    expect((await it.start(issue)).body.code).toBe("workflow_target_unavailable");
+    await using other = await openOn(world)({
+      stages: [
+        {
+          id: "s",
+          instructions: "x",
+          requiredEvidence: ["k"],
+          evidencePolicies: { k: { kind: "peer-reply", minProducers: 1, eligibleAgents: ["nobody"] } },
+        },
+      ],
+    });
+    expect((await other.start(issue)).body.code).toBe("workflow_target_unavailable");
   });
-  const passed = { status: "passed", summary: "All green", evidence: { "workflow.run": runId, "Test Log": "log-1" } };
-  const answer = await it.signal(runId, "ci", passed, { deliveryId: "sig" });
-  expect([answer.status, answer.body]).toEqual([
-    202,
-    {
-      duplicate: false,
-      status: "passed",
+
+  test("a producer named by the coordinator's id, and one agent named twice, make no quorum", async () => {
+    await using it = await openOn(world)();
+    const policies = (eligibleAgents: string[], minProducers = 1) => ({
+      stages: [
+        { id: "s", instructions: "x", requiredEvidence: ["k"], evidencePolicies: { k: { kind: "peer-reply", minProducers, eligibleAgents } } },
+      ],
+    });
+    const { parseDefinitions } = await import("../../src/hub/workflows/definitions.ts");
+    const { DEFINITION } = await import("../support/workflows.ts");
+    const load = (change: object) => {
+      it.hub.definitions = parseDefinitions(JSON.stringify([{ ...DEFINITION, ...change }]), {}).definitions;
+    };
+    load(policies([it.agents.lead.id]));
+    expect((await it.start(issue)).body.code).toBe("workflow_evidence_policy_invalid");
+    load(policies(["ann", it.agents.ann.id], 2));
+    expect((await it.start(issue)).body.code).toBe("workflow_evidence_policy_unresolvable");
+  });
+
+  test("forged, stale and unknown starts store nothing", async () => {
+    await using it = await openOn(world)();
+    const forged = await it.start(issue, { headers: { "x-kxm-signature": `sha256=${"0".repeat(64)}` } });
+    expect([forged.status, forged.body.code]).toEqual([401, "webhook_signature_invalid"]);
+    expect(JSON.stringify(forged.body)).not.toContain(SECRET);
+    it.clock.now += 301_000;
+    const stale = await it.start(issue, { headers: { "x-kxm-timestamp": String(Math.floor(it.clock.now / 1000) - 301) } });
+    expect(stale.body.code).toBe("webhook_signature_invalid"); // the timestamp is signed too
+    expect((await it.start(issue, { definitionId: "unknown" })).body.code).toBe("webhook_not_found");
+    expect((await it.start("[1]")).body.code).toBe("invalid_json");
+    expect((await it.start(issue, { deliveryId: "x".repeat(129) })).body.code).toBe("protocol_error");
+    expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toEqual([]);
+  });
+
+  test("a prompt that would be too long is refused before anything is stored", async () => {
+    await using it = await openOn(world)();
+    expect((await it.start({ issue: { key: "x".repeat(33_000) } })).body.code).toBe("protocol_error");
+    expect((await it.as("lead", "GET", "/v1/workflows")).body.runs).toEqual([]);
+  });
+
+  test("a signal ends the waiting stage, resumes the coordinator and counts once", async () => {
+    await using it = await openOn(world)();
+    const { runId } = (await it.start(issue)).body;
+    await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, {
       stageId: "build",
       signalKey: "ci",
-      retry: false,
-      completed: false,
-      degraded: false,
-      degradedRequirements: [],
-      resumed: true,
-    },
-  ]);
-  const { run } = (await it.as("lead", "GET", `/v1/workflows/${runId}`)).body;
-  expect(run).toMatchObject({ status: "running", currentStage: "review" });
-  expect(run.stages[0].evidence).toEqual({ "test log": ["started", "log-1"], "workflow.run": [runId] });
-  const resume = (await it.as("lead", "GET", `/v1/messages/${run.messageId}`)).body.message;
-  expect(resume).toMatchObject({ fromName: "signal:release" });
-  expect(resume.content).toContain("All green");
-  const again = await it.signal(runId, "ci", passed, { deliveryId: "sig" });
-  expect([again.status, again.body.duplicate, again.body.resumed]).toEqual([200, true, true]);
-  expect((await it.signal(runId, "ci", { ...passed, summary: "x" }, { deliveryId: "sig" })).body.code).toBe("workflow_signal_delivery_conflict");
-});
-
-test("signals that do not fit are refused by name and the run goes on waiting", async () => {
-  await using it = await openWorkflowWorld();
-  const { runId } = (await it.start(issue)).body;
-  const passed = { status: "passed", summary: "ok", evidence: { "test log": "x" } };
-  expect((await it.signal(runId, "ci", passed)).body.code).toBe("workflow_not_waiting");
-  await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, { stageId: "build", signalKey: "ci", summary: "CI runs" });
-  expect((await it.signal(runId, "other", passed)).body.code).toBe("workflow_signal_mismatch");
-  expect((await it.signal(runId, "c i", passed)).body.code).toBe("invalid_signal_key");
-  expect((await it.signal(runId, "ci", { ...passed, evidence: { "workflow.stage": "review" } })).body).toMatchObject({
-    code: "workflow_signal_context_mismatch",
-    contextKey: "workflow.stage",
+      summary: "CI runs",
+      evidence: { "test log": "started" },
+    });
+    const passed = { status: "passed", summary: "All green", evidence: { "workflow.run": runId, "Test Log": "log-1" } };
+    const answer = await it.signal(runId, "ci", passed, { deliveryId: "sig" });
+    expect([answer.status, answer.body]).toEqual([
+      202,
+      {
+        duplicate: false,
+        status: "passed",
+        stageId: "build",
+        signalKey: "ci",
+        retry: false,
+        completed: false,
+        degraded: false,
+        degradedRequirements: [],
+        resumed: true,
+      },
+    ]);
+    const { run } = (await it.as("lead", "GET", `/v1/workflows/${runId}`)).body;
+    expect(run).toMatchObject({ status: "running", currentStage: "review" });
+    expect(run.stages[0].evidence).toEqual({ "test log": ["started", "log-1"], "workflow.run": [runId] });
+    const resume = (await it.as("lead", "GET", `/v1/messages/${run.messageId}`)).body.message;
+    expect(resume).toMatchObject({ fromName: "signal:release" });
+    expect(resume.content).toContain("All green");
+    const again = await it.signal(runId, "ci", passed, { deliveryId: "sig" });
+    expect([again.status, again.body.duplicate, again.body.resumed]).toEqual([200, true, true]);
+    expect((await it.signal(runId, "ci", { ...passed, summary: "x" }, { deliveryId: "sig" })).body.code).toBe("workflow_signal_delivery_conflict");
   });
-  expect((await it.signal(runId, "ci", { status: "passed", summary: "ok" }, { deliveryId: "unused" })).body).toMatchObject({
-    code: "workflow_evidence_incomplete",
-    missingRequirements: ["test log"],
-  });
-  expect((await it.signal(runId, "ci", { status: "great", summary: "ok" })).body.code).toBe("invalid_checkpoint_status");
-  expect((await it.signal(runId, "ci", passed, { secret: SECRET })).body.code).toBe("webhook_signature_invalid");
-  expect((await it.signal("run_unknown", "ci", passed)).body.code).toBe("workflow_not_found");
-  expect((await it.signal(runId, "ci", passed, { definitionId: "other" })).body.code).toBe("workflow_not_found");
-  expect((await it.signal(runId, "ci", passed, { deliveryId: "unused" })).status).toBe(202);
-});
 
-test("a failed signal uses an attempt, writes an error and lets the coordinator try again", async () => {
-  await using it = await openWorkflowWorld();
-  const { runId } = (await it.start(issue)).body;
-  await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, { stageId: "build", signalKey: "ci", summary: "CI runs" });
-  const answer = await it.signal(runId, "ci", { status: "failed", summary: "Two tests failed" });
-  expect([answer.status, answer.body.retry, answer.body.resumed]).toEqual([202, true, true]);
-  const { run, journal } = (await it.as("lead", "GET", `/v1/workflows/${runId}`)).body;
-  expect(run.stages[0]).toMatchObject({ status: "in_progress", attempts: 1 });
-  expect(journal).toMatchObject([{ category: "error", area: "gates", severity: "error", summary: "Two tests failed", stageId: "build", attempt: 1 }]);
+  test("signals that do not fit are refused by name and the run goes on waiting", async () => {
+    await using it = await openOn(world)();
+    const { runId } = (await it.start(issue)).body;
+    const passed = { status: "passed", summary: "ok", evidence: { "test log": "x" } };
+    expect((await it.signal(runId, "ci", passed)).body.code).toBe("workflow_not_waiting");
+    await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, { stageId: "build", signalKey: "ci", summary: "CI runs" });
+    expect((await it.signal(runId, "other", passed)).body.code).toBe("workflow_signal_mismatch");
+    expect((await it.signal(runId, "c i", passed)).body.code).toBe("invalid_signal_key");
+    expect((await it.signal(runId, "ci", { ...passed, evidence: { "workflow.stage": "review" } })).body).toMatchObject({
+      code: "workflow_signal_context_mismatch",
+      contextKey: "workflow.stage",
+    });
+    expect((await it.signal(runId, "ci", { status: "passed", summary: "ok" }, { deliveryId: "unused" })).body).toMatchObject({
+      code: "workflow_evidence_incomplete",
+      missingRequirements: ["test log"],
+    });
+    expect((await it.signal(runId, "ci", { status: "great", summary: "ok" })).body.code).toBe("invalid_checkpoint_status");
+    expect((await it.signal(runId, "ci", passed, { secret: SECRET })).body.code).toBe("webhook_signature_invalid");
+    expect((await it.signal("run_unknown", "ci", passed)).body.code).toBe("workflow_not_found");
+    expect((await it.signal(runId, "ci", passed, { definitionId: "other" })).body.code).toBe("workflow_not_found");
+    expect((await it.signal(runId, "ci", passed, { deliveryId: "unused" })).status).toBe(202);
+  });
+
+  test("a failed signal uses an attempt, writes an error and lets the coordinator try again", async () => {
+    await using it = await openOn(world)();
+    const { runId } = (await it.start(issue)).body;
+    await it.as("lead", "POST", `/v1/workflows/${runId}/waits`, { stageId: "build", signalKey: "ci", summary: "CI runs" });
+    const answer = await it.signal(runId, "ci", { status: "failed", summary: "Two tests failed" });
+    expect([answer.status, answer.body.retry, answer.body.resumed]).toEqual([202, true, true]);
+    const { run, journal } = (await it.as("lead", "GET", `/v1/workflows/${runId}`)).body;
+    expect(run.stages[0]).toMatchObject({ status: "in_progress", attempts: 1 });
+    expect(journal).toMatchObject([
+      { category: "error", area: "gates", severity: "error", summary: "Two tests failed", stageId: "build", attempt: 1 },
+    ]);
+  });
 });

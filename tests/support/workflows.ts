@@ -1,6 +1,10 @@
 // A hub with one workflow definition, its agents registered, and signed deliveries.
+
+import type { HubSettings } from "../../src/hub/settings.ts";
 import { parseDefinitions } from "../../src/hub/workflows/definitions.ts";
 import { signBody, signEnvelope } from "../../src/protocol/webhook-signature.ts";
+import type { OpenWorld } from "./engines.ts";
+import { openFleet } from "./fleet.ts";
 import { type HubWorld, openHubWorld } from "./hub.ts";
 
 export const SECRET = "0123456789abcdef-start";
@@ -46,9 +50,30 @@ export interface WorkflowWorld extends HubWorld {
 
 let deliveries = 0;
 
+/** The same over either engine. */
+async function overEngine(open: OpenWorld, settings: Partial<HubSettings>): Promise<HubWorld> {
+  const fleet = await openFleet(open, settings);
+  return {
+    hub: fleet.hub,
+    clock: fleet.clock,
+    fetch: fleet.fetch,
+    async call(method, path, { body, headers = {} } = {}) {
+      const sent = body === undefined ? {} : { body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body) };
+      const typed = method === "POST" ? { "content-type": "application/json" } : {};
+      const response = await fleet.fetch(
+        new Request(`http://127.0.0.1:7331${path}`, { method, headers: { ...typed, ...headers }, ...sent } as RequestInit),
+      );
+      const text = await response.text();
+      const isJson = response.headers.get("content-type")?.startsWith("application/json");
+      return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+    },
+    [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose](),
+  };
+}
+
 /** @param change replaces members of DEFINITION */
-export async function openWorkflowWorld(change: object = {}, settings: Parameters<typeof openHubWorld>[0] = {}): Promise<WorkflowWorld> {
-  const world = await openHubWorld(settings);
+export async function openWorkflowWorld(change: object = {}, settings: Partial<HubSettings> = {}, open?: OpenWorld): Promise<WorkflowWorld> {
+  const world = open ? await overEngine(open, settings) : await openHubWorld(settings);
   const { definitions, problems } = parseDefinitions(
     JSON.stringify([
       { ...DEFINITION, ...change },
@@ -101,3 +126,9 @@ export async function openWorkflowWorld(change: object = {}, settings: Parameter
       world.call(method, path, { body, headers: agents[name].headers }),
   });
 }
+
+/** The same, for suites that run on every engine. */
+export const openOn =
+  (world: OpenWorld) =>
+  (change: object = {}, settings: Partial<HubSettings> = {}): Promise<WorkflowWorld> =>
+    openWorkflowWorld(change, settings, world);
