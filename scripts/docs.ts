@@ -9,6 +9,8 @@ import { ROUTES } from "../src/api/routes.ts";
 import { examples } from "../src/cli/command.ts";
 import { EXIT } from "../src/cli/output.ts";
 import { buildProgram } from "../src/cli/program.ts";
+import { REFUSALS } from "../src/db/refused.ts";
+import { RUNTIME_ERRORS } from "../src/protocol/runtime-errors.ts";
 import { VARIABLES } from "../src/protocol/variables.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -61,13 +63,22 @@ function operationText(operation: Operation): string {
 
 function errorsPage(): string {
   const { errors } = describeApi(ROUTES);
+  const store = REFUSALS.map((code) => `\`${code}\``);
   return page(
     "Error codes",
     "A code never changes its meaning; the sentence beside it may. The hint says what to do next.",
+    "## The hub's API",
     table(
       ["code", "status", "what to do"],
       errors.map(({ code, status, hint }) => [`\`${code}\``, status === 200 ? "200, per event" : status, hint]),
     ),
+    "## The Runtime on this machine",
+    table(
+      ["code", "status", "what to do"],
+      Object.entries(RUNTIME_ERRORS).map(([code, { status, hint }]) => [`\`${code}\``, status, hint]),
+    ),
+    "## Why a store is not opened, copied or restored",
+    `Said by \`kxm hub\`, \`backup\`, \`restore\` and \`verify\` with the path and what to do; [storage](storage.md) explains them: ${store.join(", ")}.`,
   );
 }
 

@@ -107,6 +107,13 @@ export const VARIABLES: readonly Variable[] = [
     default: "10000",
     meaning: "How often the Runtime reports to the hub without a new event. Milliseconds, 250 to 60000.",
   },
+  {
+    of: "commands",
+    name: "KXM_WEBHOOK_SECRET",
+    default: "none",
+    meaning: "Shared secret that `kxm workflow start`, `signal` and `kxm watch` sign with; another variable with --secret-env.",
+  },
+  { of: "steps", name: "KXM_MESSAGE_ID", default: "only in a worker's turn", meaning: "The request that the turn answers." },
   { of: "steps", name: "KXM_RUN_ID", default: "set by the Runtime", meaning: "The run that the command belongs to." },
   { of: "steps", name: "KXM_STEP_ID", default: "set by the Runtime", meaning: "The step that the command carries out." },
   { of: "steps", name: "KXM_ATTEMPT_ID", default: "set by the Runtime", meaning: "The attempt; another one after a retry." },

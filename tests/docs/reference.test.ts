@@ -7,6 +7,7 @@ import { MODEL_MODULES, modelsOf } from "../../src/api/models.ts";
 import { openapiDocument } from "../../src/api/openapi.ts";
 import { ROUTES } from "../../src/api/routes.ts";
 import { ERRORS } from "../../src/protocol/errors.ts";
+import { RUNTIME_ERRORS } from "../../src/protocol/runtime-errors.ts";
 import { TEST_VARIABLES, VARIABLES } from "../../src/protocol/variables.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -23,7 +24,7 @@ test.each(Object.keys(madeFiles()))("%s is what the code says now (`npm run docs
 test("every route, error code and variable is in the reference", () => {
   const [api, errors, settings] = [read("docs/api.md"), read("docs/errors.md"), read("docs/settings.md")];
   for (const { method, path } of ROUTES) expect(api).toContain(`\`${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}\``);
-  for (const code of Object.keys(ERRORS)) expect(errors).toContain(`| \`${code}\` |`);
+  for (const code of [...Object.keys(ERRORS), ...Object.keys(RUNTIME_ERRORS)]) expect(errors).toContain(`| \`${code}\` |`);
   for (const { name } of VARIABLES) expect(settings).toContain(`| \`${name}\` |`);
 });
 
