@@ -52,8 +52,11 @@ describe.skipIf(!POSTGRES_SERVER)("two hubs on one database", () => {
         }
       }
     });
-    for (let kill = 0; kill < (FULL ? 60 : 8) || told.sends.size < 100 || told.fences.size < 20; kill++) {
-      await Bun.sleep(80 + Math.random() * 150); // the fault itself: a moment nobody chose
+    const answered = () => told.sends.size + told.fences.size;
+    for (let kill = 0; kill < (FULL ? 60 : 8); kill++) {
+      const wanted = answered() + 15; // both worked since the last kill
+      while (answered() < wanted) await Bun.sleep(5);
+      await Bun.sleep(Math.random() * 100); // the fault itself: a moment nobody chose
       const victim = await hubs[kill % 2]!;
       victim.kill();
       await victim.exited;
