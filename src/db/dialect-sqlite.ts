@@ -4,10 +4,22 @@ import { drainMicrotasks } from "bun:jsc";
 import type { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { IdPrefix } from "../protocol/ids.ts";
+import { type Compiled, compile } from "./compiled.ts";
 import type { Dialect, Slots } from "./dialect.ts";
 import { sqliteTables } from "./schema-kit.ts";
 import { everySlot } from "./slots.ts";
-import { ForeignAwait, flushEvents, type Outcome, openStores, type Rule, StorageUnavailable, type Stores, Tx, type Unavailability } from "./tx.ts";
+import {
+  type AppendedEvent,
+  ForeignAwait,
+  flushEvents,
+  type Outcome,
+  openStores,
+  type Rule,
+  StorageUnavailable,
+  type Stores,
+  Tx,
+  type Unavailability,
+} from "./tx.ts";
 
 /** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
 export type Fault = { first: unknown };
@@ -66,13 +78,13 @@ export class Connection {
 export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = false }: { onFailure: OnFailure; onlyReads?: boolean }): Dialect {
   const db = drizzle({ prepare: (sql: string) => pick().database.prepare(sql) } as never, { casing: "snake_case" }); // it calls nothing else
   const lazily = (query: any) => {
-    const statements = new Map<Connection, { epoch: number; it: any }>();
-    return () => {
+    const statements = new Map<Connection, { epoch: number; it: Compiled }>();
+    return (): Compiled => {
       const connection = pick();
       const known = statements.get(connection);
       if (known?.epoch === connection.epoch) return known.it;
       if (onlyReads && !/^select /.test(query.toSQL().sql)) throw new Error("engine.read only reads: change things in engine.write");
-      const it = query.prepare();
+      const it = compile(query.prepare());
       statements.set(connection, { epoch: connection.epoch, it });
       return it;
     };
@@ -90,11 +102,11 @@ export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = f
     tables: sqliteTables,
     one: (query) => {
       const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().get(slots));
+      return async (slots?: Slots) => guarded(() => it().one(slots) as any);
     },
     all: (query) => {
       const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().all(slots));
+      return async (slots?: Slots) => guarded(() => it().all(slots) as any);
     },
     run: (query) => {
       const it = lazily(query);
@@ -129,17 +141,20 @@ export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
   return outcome ?? { ok: false, error: new ForeignAwait("a rule awaited something other than tx") };
 }
 
-/** One call: the rule and its events. Whether it stays is up to the transaction around it. */
+/** One call. Whether it stays, and when its events are numbered and stored, is up to the transaction around it. */
 export function settleRule(stores: Stores, fault: Fault, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<unknown>) {
   fault.first = undefined;
   const tx = new Tx(stores, context.now, context.newId);
-  const outcome = settleNow(async () => {
-    const value = await rule(tx);
-    await flushEvents(tx.appended, stores);
-    return value;
-  });
+  const outcome = settleNow(() => rule(tx));
   tx.close();
   return { outcome: outcome.ok && fault.first !== undefined ? ({ ok: false, error: fault.first } as const) : outcome, appended: tx.appended };
+}
+
+/** Numbers and stores the events of a transaction, as its last step. @throws what the store throws; then nothing of the transaction may stay */
+export function storeEvents(stores: Stores, appended: AppendedEvent[]): void {
+  if (appended.length === 0) return;
+  const outcome = settleNow(() => flushEvents(appended, stores));
+  if (!outcome.ok) throw outcome.error;
 }
 
 /** One rule in a durable transaction of its own, outside any lane: for a store that nobody serves (opening, restoring). @throws what the rule throws */
@@ -149,8 +164,9 @@ export function writeOnce<T>(database: Database, context: { now: number; newId: 
   const stores = openStores(sqliteDialect(() => connection, { onFailure: keepIn(fault) }));
   return database
     .transaction(() => {
-      const { outcome } = settleRule(stores, fault, context, rule as Rule<unknown>);
+      const { outcome, appended } = settleRule(stores, fault, context, rule as Rule<unknown>);
       if (!outcome.ok) throw outcome.error;
+      storeEvents(stores, appended);
       return outcome.value as T;
     })
     .immediate();

@@ -2,7 +2,7 @@
 // A batch runs from BEGIN to COMMIT without leaving its turn, so nothing else can ever see or touch the open transaction.
 
 import { WAL_BYTES_MAX, WRITE_BATCH_MAX, WRITE_BATCH_MS_MAX } from "../protocol/limits.ts";
-import { asUnavailable, codeOf, type Fault, keepIn, settleRule, sqliteDialect, unavailability } from "./dialect-sqlite.ts";
+import { asUnavailable, codeOf, type Fault, keepIn, settleRule, sqliteDialect, storeEvents, unavailability } from "./dialect-sqlite.ts";
 import { type Call, type Engine, type EngineOptions, IDLE_MS, QUEUE_MAX, WRITE_WAIT_MS_MAX } from "./engine.ts";
 import { follow, Wakeups } from "./follow.ts";
 import { watchHealth } from "./health.ts";
@@ -64,6 +64,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
         calls.push(call);
         outcomes.push(perform(call.rule, committed));
       }
+      storeEvents(stores, committed); // numbered together: one look at the counter a project, not one a call
       statements.commit.run(); // the fsync: nobody is answered before it returns
       inBatch = false;
       confirmFiles();

@@ -5,7 +5,7 @@ import type { Dialect } from "./dialect.ts";
 import type { MessageRow } from "./schema.ts";
 import { slot } from "./slots.ts";
 
-type Texts = "content" | "contentHash" | "requestHash" | "workflowContext" | "replyContent" | "replyHash" | "idempotencyKey";
+type Texts = "isOpen" | "content" | "contentHash" | "workflowContext" | "replyContent" | "replyHash" | "idempotencyKey";
 /** Everything about a message but its texts; `size` and `replySize` are their lengths in characters. */
 export type MessageHead = Omit<MessageRow, Texts> & { size: number; replySize: number | null };
 
@@ -32,7 +32,8 @@ export function messageHeads(dialect: Dialect) {
   };
   // Literals: a bound value would hide the partial indexes from SQLite's planner.
   const states = {
-    open: sql`${status} in ('queued', 'delivered')`,
+    open: sql`${messages.isOpen} = 1`,
+    ended: sql`${messages.isOpen} = 0`,
     dead: sql`${status} = 'expired' and ${messages.dismissedAt} is null`,
     expired: sql`${status} in ('cancelled', 'expired') and ${status} = 'expired'`,
     cancelled: sql`${status} in ('cancelled', 'expired') and ${status} = 'cancelled'`,
@@ -48,13 +49,19 @@ export function messageHeads(dialect: Dialect) {
     sent: eq(senderId, slot("of")),
     thread: and(ofProject, eq(correlationId, slot("correlationId")))!,
   };
-  const pageOf = (scope: Scope) => {
+  const ranged = (scope: Scope, condition: SQL) => {
     const key = scope === "received" ? recipientSeq : id;
     const page = db
       .select(columns)
       .from(messages)
-      .where(and(where[scope], lt(key, slot("before"))));
+      .where(and(condition, lt(key, slot("before"))));
     return all(page.orderBy(desc(key)).limit(slot("limit")));
+  };
+  const pageOf = (scope: Scope) => {
+    if (scope !== "all" && scope !== "received") return ranged(scope, where[scope]);
+    const key = scope === "received" ? ("recipientSeq" as const) : ("id" as const);
+    const [open, ended] = [ranged(scope, and(where[scope], states.open)!), ranged(scope, and(where[scope], states.ended)!)];
+    return (slots: Record<string, unknown>) => bothRanges(open, ended, slots, (row) => row[key]);
   };
   const pages = Object.fromEntries((Object.keys(where) as Scope[]).map((scope) => [scope, pageOf(scope)])) as Record<
     Scope,
@@ -86,6 +93,21 @@ export function messageHeads(dialect: Dialect) {
   };
 }
 
+/**
+ * One page, newest first, over open and ended messages, which lie in two ranges of their index. Open ones are read first: a message that ends between the two looks is
+ * found twice, never not at all.
+ */
+async function bothRanges<T extends { id: string }>(
+  open: (slots: Record<string, unknown>) => Promise<T[]>,
+  ended: (slots: Record<string, unknown>) => Promise<T[]>,
+  slots: Record<string, unknown>,
+  keyOf: (row: T) => string | number,
+): Promise<T[]> {
+  const rows = [...(await open(slots)), ...(await ended(slots))];
+  const sorted = [...new Map(rows.map((row) => [row.id, row])).values()].sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
+  return sorted.slice(0, slots["limit"] as number);
+}
+
 function headCounts({ db, tables: { messages }, one }: Dialect, where: Record<Scope, SQL>) {
   const counts = Object.fromEntries(
     COUNTED.map((scope) => {
@@ -114,13 +136,15 @@ function messageWork({ db, tables: { messages }, all }: Dialect, open: SQL) {
       .where(and(ofProject, sql`${messages.status} = 'delivered' and ${turnStartedAt} is not null`))
       .limit(slot("limit")),
   );
-  const recent = all(db.select({ createdAt, turnStartedAt, repliedAt }).from(messages).where(ofProject).orderBy(desc(id)).limit(slot("limit")));
+  const recent = (isOpen: SQL) =>
+    all(db.select({ id, createdAt, turnStartedAt, repliedAt }).from(messages).where(and(ofProject, isOpen)).orderBy(desc(id)).limit(slot("limit")));
+  const [recentOpen, recentEnded] = [recent(open), recent(sql`${messages.isOpen} = 0`)];
   return {
     /** Who waits for whom: the newest open messages of a project. */
     openParties: (project: string, limit: number) => openOf({ project, limit }),
     /** Open messages whose recipients have started on them. */
     inWork: (project: string, limit: number) => inWork({ project, limit }),
     /** When the newest messages of a project were stored, begun and answered. */
-    recentTimes: (project: string, limit: number) => recent({ project, limit }),
+    recentTimes: (project: string, limit: number) => bothRanges(recentOpen, recentEnded, { project, limit }, (row) => row.id),
   };
 }

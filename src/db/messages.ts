@@ -10,8 +10,8 @@ export function messageStore(dialect: Dialect) {
   return { ...oneMessage(dialect), ...manyMessages(dialect), ...messagePages(dialect), ...messageHeads(dialect) };
 }
 
-// Literals: a bound value would hide the partial indexes from SQLite's planner.
-const openState = ({ messages }: Dialect["tables"]) => sql`${messages.status} in ('queued', 'delivered')`;
+// A literal: a bound value would hide the partial index from SQLite's planner.
+const openState = ({ messages }: Dialect["tables"]) => sql`${messages.isOpen} = 1`;
 
 /** One message by its id or key, its number, its changes. */
 function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }, one, run, locked }: Dialect) {
@@ -48,6 +48,7 @@ function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }
       .update(messages)
       .set({
         status: slot("status"),
+        isOpen: slot("isOpen"),
         pushedAt: slot("pushedAt"),
         deliveredAt: slot("deliveredAt"),
         turnStartedAt: slot("turnStartedAt"),
@@ -182,7 +183,7 @@ function messagePages({ db, tables, all }: Dialect) {
   );
   const { id, recipientSeq, senderId, recipientId, status, correlationId, project } = messages;
   const entries = () => db.select({ id, recipientSeq, senderId, recipientId, status, correlationId }).from(messages).$dynamic();
-  const received = eq(recipientId, slot("of"));
+  const box = (isOpen: 0 | 1) => and(eq(recipientId, slot("of")), eq(messages.isOpen, isOpen));
   const sent = eq(senderId, slot("of"));
   const thread = and(eq(project, slot("of")), eq(correlationId, slot("correlationId")));
   const forward = (scope: typeof sent | typeof thread, key: typeof id | typeof recipientSeq) =>
@@ -200,12 +201,13 @@ function messagePages({ db, tables, all }: Dialect) {
         .limit(slot("limit")),
     );
   const pages = {
-    received: { oldest: forward(received, recipientSeq), newest: backward(received, recipientSeq) },
+    open: { oldest: forward(box(1), recipientSeq), newest: backward(box(1), recipientSeq) },
+    ended: { oldest: forward(box(0), recipientSeq), newest: backward(box(0), recipientSeq) },
     sent: { oldest: forward(sent, id), newest: backward(sent, id) },
     thread: { oldest: forward(thread, id), newest: backward(thread, id) },
   };
   type Scope =
-    | { kind: "received"; of: string; after: number }
+    | { kind: "open" | "ended"; of: string; after: number }
     | { kind: "sent"; of: string; after: string }
     | { kind: "thread"; of: string; correlationId: string; after: string };
   return {
@@ -213,7 +215,7 @@ function messagePages({ db, tables, all }: Dialect) {
     inbox: (recipientId: string, after: number, limit: number) => inbox({ recipientId, after, limit }),
     /** Those not yet acknowledged, numbered up to `upTo`. */
     queued: (recipientId: string, range: { after: number; upTo: number; limit: number }) => queued({ recipientId, ...range }),
-    /** Entries beyond a cursor. `of` is an agent's id, or for a thread its project. */
+    /** Entries beyond a cursor: open or ended ones of a recipient, those of a sender, or of a thread. `of` is an agent's id, or for a thread its project. */
     entries: ({ kind, ...scope }: Scope, order: "oldest" | "newest", limit: number): Promise<MessageEntry[]> =>
       pages[kind][order]({ ...scope, limit }),
   };

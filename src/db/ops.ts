@@ -4,7 +4,7 @@ import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 
 export function opsStore({ db, tables: { messages, workflowRuns, workflowJournal, agents }, one, all }: Dialect) {
-  const open = sql`status in ('queued', 'delivered')`; // literals, so that the partial index is taken
+  const open = eq(messages.isOpen, 1);
   const openMessages = all(
     db
       .select({

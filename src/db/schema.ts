@@ -43,8 +43,6 @@ export type Topic =
   | "alerts"
   | "settings";
 
-const OPEN = sql`status in ('queued', 'delivered')`;
-
 export const defineTables = ({ table, text, integer, json, index, uniqueIndex, primaryKey, check }: Kit) => ({
   // --- agents ---------------------------------------------------------------------------------------------------------------------------------
   agents: table(
@@ -84,12 +82,12 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       recipientName: text().notNull(),
       recipientSeq: integer().notNull(),
       status: text().$type<"queued" | "delivered" | "replied" | "cancelled" | "expired">().notNull(),
+      isOpen: integer().notNull(), // 1 while queued or delivered: the part of an index that open mailboxes share
       delivery: text().$type<"steer" | "followUp" | "nextTurn">().notNull(),
       hops: integer().notNull(),
       maxHops: integer().notNull(),
       content: text().notNull(),
       contentHash: text().notNull(),
-      requestHash: text().notNull(), // what "the same request" means for an idempotency key
       idempotencyKey: text(),
       correlationId: text(),
       replyTo: text(),
@@ -109,21 +107,21 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       dismissedAt: integer(), // expired, and a person sent it again or put it aside: no dead letter any more
     },
     (t) => [
-      uniqueIndex("messages_recipient_seq").on(t.recipientId, t.recipientSeq),
+      // Each index that a message enters costs every send, and one that is spread over senders or recipients costs a page: there are few.
+      uniqueIndex("messages_box").on(t.recipientId, t.isOpen, t.recipientSeq),
       uniqueIndex("messages_idempotency").on(t.senderId, t.idempotencyKey).where(sql`idempotency_key is not null`),
-      index("messages_open").on(t.recipientId, t.recipientSeq).where(OPEN),
-      index("messages_due").on(t.expiresAt).where(OPEN),
-      index("messages_project_open").on(t.project, t.id).where(OPEN),
-      index("messages_project").on(t.project, t.id),
+      index("messages_project").on(t.project, t.isOpen, t.id),
       index("messages_sent").on(t.senderId, t.id),
       index("messages_turns").on(t.project, t.recipientId).where(sql`status = 'delivered' and turn_started_at is not null`),
       index("messages_unanswered").on(t.project, t.status, t.id).where(sql`status in ('cancelled', 'expired')`),
       index("messages_dead").on(t.project, t.id).where(sql`status = 'expired' and dismissed_at is null`),
+      index("messages_due").on(t.expiresAt).where(sql`is_open = 1`),
       index("messages_correlation").on(t.project, t.correlationId, t.id).where(sql`correlation_id is not null`),
       index("messages_ended").on(t.endedAt).where(sql`ended_at is not null`),
       check("messages_status", sql`status in ('queued', 'delivered', 'replied', 'cancelled', 'expired')`),
       check("messages_replied", sql`(status = 'replied') = (replied_at is not null)`),
       check("messages_ended_state", sql`(status in ('queued', 'delivered')) = (ended_at is null)`),
+      check("messages_is_open", sql`is_open in (0, 1) and (is_open = 1) = (ended_at is null)`),
     ],
   ),
 
@@ -381,7 +379,8 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     },
     (t) => [
       primaryKey({ columns: [t.project, t.seq] }),
-      index("events_subject").on(t.project, t.subjectId, t.seq),
+      // The history of one thing. Messages are left out: theirs is in their row, and they are most of the log.
+      index("events_subject").on(t.project, t.subjectId, t.seq).where(sql`topic <> 'messages'`),
       // What an agent did, for its page. Messages tell that themselves, and what Runtimes send is too much to index.
       index("events_deeds").on(t.project, t.actor, t.seq).where(sql`topic <> 'agents' and topic <> 'messages' and topic <> 'sync'`),
     ],

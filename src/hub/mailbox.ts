@@ -113,16 +113,22 @@ export async function list(read: Stores, caller: Caller, query: ListQuery) {
   };
 }
 
-function scan(read: Stores, caller: Caller, { box, correlationId, order, after }: ListQuery, limit: number): Promise<MessageEntry[]> {
-  const ids = correlationId !== undefined || box === "sent";
-  if (after !== undefined && !(ids ? /^msg_[0-9a-f]{32}$/ : /^\d{1,15}$/).test(after)) {
+async function scan(read: Stores, caller: Caller, query: ListQuery, limit: number): Promise<MessageEntry[]> {
+  const { box, status, correlationId, order, after } = query;
+  const byId = correlationId !== undefined || box === "sent";
+  if (after !== undefined && !(byId ? /^msg_[0-9a-f]{32}$/ : /^\d{1,15}$/).test(after)) {
     throw new HubError("protocol_error", "after must be the next of a page of the same list");
   }
   const from = after ?? (order === "oldest" ? "" : LAST_ID);
   if (correlationId !== undefined) return read.messages.entries({ kind: "thread", of: caller.project, correlationId, after: from }, order, limit);
   if (box === "sent") return read.messages.entries({ kind: "sent", of: caller.id, after: from }, order, limit);
   const seq = after === undefined ? (order === "oldest" ? 0 : Number.MAX_SAFE_INTEGER) : Number(after);
-  return read.messages.entries({ kind: "received", of: caller.id, after: seq }, order, limit);
+  const received = (kind: "open" | "ended") => read.messages.entries({ kind, of: caller.id, after: seq }, order, limit);
+  if (status !== undefined) return received(isEnded(status) ? "ended" : "open");
+  const open = await received("open"); // first: a message that ends between the two looks is found twice, never not at all
+  const both = [...new Map([...open, ...(await received("ended"))].map((entry) => [entry.id, entry])).values()];
+  const sign = order === "oldest" ? 1 : -1;
+  return both.sort((a, b) => sign * (a.recipientSeq - b.recipientSeq)).slice(0, limit);
 }
 
 /** Sorts after every id. */

@@ -39,9 +39,9 @@ export async function resend(tx: Tx, by: Person, project: string, id: string, tt
   const recipient = await tx.agents.find(dead.recipientId);
   if (!recipient || recipient.retiredAt !== null) throw new HubError("target_not_found", "the recipient is retired or gone");
   await tx.messages.dismiss(id, tx.now);
-  const { senderId, senderName, recipientId, delivery, hops, maxHops, content, contentHash, requestHash, correlationId, replyTo } = dead;
+  const { senderId, senderName, recipientId, delivery, hops, maxHops, content, contentHash, correlationId, replyTo } = dead;
   return messages.store(tx, by, {
-    ...{ project, senderId, senderName, recipientId, recipientName: recipient.name, delivery, hops, maxHops, content, contentHash, requestHash },
+    ...{ project, senderId, senderName, recipientId, recipientName: recipient.name, delivery, hops, maxHops, content, contentHash },
     ...{ correlationId, replyTo, idempotencyKey: null, workflowRunId: null, workflowContext: null, expiresAt: tx.now + ttlMs },
   });
 }

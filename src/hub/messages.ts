@@ -3,7 +3,7 @@
 // invalid_message_state, duplicate_reply.
 import type { AgentRow, MessageRow } from "../db/schema.ts";
 import type { AuditNote, Tx } from "../db/tx.ts";
-import { sha256 } from "../protocol/canonical.ts";
+import { canonical, sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { CANCELLED_TEXT, EXPIRED_TEXT, isEnded, type SendBody } from "../protocol/messages.ts";
 import type { Caller } from "./agents.ts";
@@ -40,11 +40,9 @@ export async function send(tx: Tx, sender: Caller, request: SendBody, ttlMs: num
 export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: Origin & { ttlMs: number }) {
   const { idempotencyKey = null, target, content } = request;
   const ttlMs = request.ttlMs ?? more.ttlMs;
-  const requestHash = hashOfRequest(request, ttlMs, more);
   const earlier = idempotencyKey === null ? undefined : await tx.messages.findByKey(sender.id, idempotencyKey);
   if (earlier) {
-    const sameTarget = target === earlier.recipientId || target.toLowerCase() === earlier.recipientName.toLowerCase();
-    if (sameTarget && earlier.requestHash === requestHash) return { message: earlier, idempotent: true };
+    if (isSame(earlier, request, ttlMs, more)) return { message: earlier, idempotent: true };
     throw new HubError("idempotency_conflict", "this idempotency key was used for a different message");
   }
   const recipient = await findTarget(tx, sender, request);
@@ -60,7 +58,6 @@ export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: 
     maxHops,
     content,
     contentHash: sha256(content),
-    requestHash,
     idempotencyKey,
     correlationId,
     replyTo,
@@ -82,6 +79,7 @@ export async function store(tx: Tx, by: Pick<Party, "id" | "audit">, request: Om
 }
 
 const NOTHING_HAPPENED = {
+  isOpen: 1,
   pushedAt: null,
   deliveredAt: null,
   turnStartedAt: null,
@@ -94,17 +92,26 @@ const NOTHING_HAPPENED = {
   dismissedAt: null,
 } satisfies Partial<MessageRow>;
 
-/** What "the same request" means beside the target, which may be spelled as id or name. allowOffline does not count. */
-function hashOfRequest(
-  { content, delivery, correlationId, replyTo, hops, maxHops }: SendRequest,
-  ttlMs: number,
-  { workflowContext }: Origin,
-): string {
-  return sha256(JSON.stringify([content, delivery, correlationId ?? null, replyTo ?? null, hops, maxHops, ttlMs, workflowContext ?? null]));
+/** Whether a request is the one that made a message. Its target may be spelled as id or name; allowOffline does not count. */
+function isSame(earlier: MessageRow, request: SendRequest, ttlMs: number, { workflowContext }: Origin): boolean {
+  const { target, content, delivery, correlationId = null, replyTo = null, hops, maxHops } = request;
+  return (
+    (target === earlier.recipientId || target.toLowerCase() === earlier.recipientName.toLowerCase()) &&
+    content === earlier.content &&
+    delivery === earlier.delivery &&
+    correlationId === earlier.correlationId &&
+    replyTo === earlier.replyTo &&
+    hops === earlier.hops &&
+    maxHops === earlier.maxHops &&
+    ttlMs === earlier.expiresAt - earlier.createdAt &&
+    canonical(workflowContext ?? null) === canonical(earlier.workflowContext)
+  );
 }
 
+const AGENT_ID = /^agt_[0-9a-f]{32}$/;
+
 async function findTarget(tx: Tx, sender: Party, { target, allowOffline }: SendRequest): Promise<AgentRow> {
-  const byId = await tx.agents.find(target);
+  const byId = AGENT_ID.test(target) ? await tx.agents.find(target) : undefined;
   const recipient = byId?.project === sender.project ? byId : await tx.agents.findByName(sender.project, target);
   if (recipient?.id === sender.id) throw new HubError("self_target", "an agent cannot write to itself");
   if (!recipient) throw new HubError("target_not_found", "no agent of this name or id is known in the project");
@@ -137,7 +144,7 @@ export async function reply(tx: Tx, caller: Party, id: string, readContent: () =
   if (message.status === "replied") throw new HubError("duplicate_reply", "the message has its reply");
   if (isEnded(message.status)) throw new HubError("invalid_message_state", `the message is ${message.status}`);
   const replyContent = readContent();
-  const reply = { replyContent, replyHash: sha256(replyContent), repliedAt: tx.now, endedAt: tx.now };
+  const reply = { replyContent, replyHash: sha256(replyContent), repliedAt: tx.now, endedAt: tx.now, isOpen: 0 };
   const replied = await settle(tx, "replied", caller, { ...message, ...reply, status: "replied" });
   await afterReply(tx, replied);
   return replied;
@@ -153,7 +160,7 @@ export async function cancel(tx: Tx, caller: Party, id: string): Promise<{ messa
   if (message.status === "cancelled") return { message, changed: false };
   if (isEnded(message.status)) throw new HubError("invalid_message_state", `the message is ${message.status}`);
   const error = message.senderId === caller.id ? CANCELLED_TEXT : "message cancelled by an operator";
-  const cancelled = { ...message, error, status: "cancelled" as const, cancelledAt: tx.now, endedAt: tx.now };
+  const cancelled = { ...message, error, status: "cancelled" as const, cancelledAt: tx.now, endedAt: tx.now, isOpen: 0 };
   return { message: await settle(tx, "cancelled", caller, cancelled), changed: true };
 }
 
@@ -214,7 +221,7 @@ async function lockReceived(tx: Tx, caller: Party, id: string): Promise<MessageR
 }
 
 async function expire(tx: Tx, message: MessageRow): Promise<MessageRow> {
-  const expired = await settle(tx, "expired", { id: "hub" }, { ...message, status: "expired", error: EXPIRED_TEXT, endedAt: tx.now });
+  const expired = await settle(tx, "expired", { id: "hub" }, { ...message, status: "expired", error: EXPIRED_TEXT, endedAt: tx.now, isOpen: 0 });
   await afterExpiry(tx, expired);
   return expired;
 }

@@ -41,6 +41,22 @@ const refuse = (schema: TSchema, message: string): never => {
   throw new HubError((schema["x-kxm-code"] as ErrorCode) ?? "protocol_error", message);
 };
 
+const patterns = new Map<string, RegExp>();
+/** The schemas are few and fixed, so each pattern is made once. */
+function patternOf(source: string): RegExp {
+  let pattern = patterns.get(source);
+  if (!pattern) patterns.set(source, (pattern = new RegExp(source, "u")));
+  return pattern;
+}
+
+const members = new WeakMap<TObject, [string, TSchema][]>();
+/** The members of an object schema in order. */
+function membersOf(schema: TObject): [string, TSchema][] {
+  let known = members.get(schema);
+  if (!known) members.set(schema, (known = Object.entries(schema.properties)));
+  return known;
+}
+
 function readText(name: string, schema: TSchema, value: unknown): string {
   if (typeof value !== "string") return refuse(schema, `${name} must be a string`);
   const trimmed = value.trim();
@@ -48,7 +64,7 @@ function readText(name: string, schema: TSchema, value: unknown): string {
   if (schema["maxLength"] !== undefined && trimmed.length > schema["maxLength"])
     return refuse(schema, `${name} exceeds ${schema["maxLength"]} characters`);
   if (schema["enum"] && !schema["enum"].includes(trimmed)) return refuse(schema, `${name} must be one of ${schema["enum"].join(", ")}`);
-  if (schema["pattern"] && !new RegExp(schema["pattern"], "u").test(trimmed)) return refuse(schema, `${name} has a form that is not allowed`);
+  if (schema["pattern"] && !patternOf(schema["pattern"]).test(trimmed)) return refuse(schema, `${name} has a form that is not allowed`);
   return trimmed;
 }
 
@@ -64,7 +80,7 @@ function readField(name: string, schema: TSchema, value: unknown): unknown {
   const optional = schema[OptionalKind] === "Optional";
   const nullMeansAbsent = (optional && kind !== "integer") || kind === "boolean" || kind === "array";
   if (value === undefined || (value === null && nullMeansAbsent)) {
-    if (schema.default !== undefined) return structuredClone(schema.default);
+    if (schema.default !== undefined) return typeof schema.default === "object" ? structuredClone(schema.default) : schema.default;
     if (optional) return undefined;
   }
   if (kind === "string") return optional && value === "" && schema.default === undefined ? undefined : readText(name, schema, value);
@@ -85,7 +101,7 @@ function readField(name: string, schema: TSchema, value: unknown): unknown {
  */
 export function readFields<S extends TObject>(schema: S, body: Record<string, unknown>): Static<S> {
   const read: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(schema.properties)) {
+  for (const [name, field] of membersOf(schema)) {
     const value = readField(name, field, Object.hasOwn(body, name) ? body[name] : undefined);
     if (value !== undefined) read[name] = value;
     checks.get(field)?.(read);
@@ -96,7 +112,7 @@ export function readFields<S extends TObject>(schema: S, body: Record<string, un
 /** The same for a query string: numbers and booleans arrive as text. An unreadable number is refused, never guessed. */
 export function readQuery<S extends TObject>(schema: S, query: URLSearchParams): Static<S> {
   const values: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(schema.properties)) {
+  for (const [name, field] of membersOf(schema)) {
     const given = query.get(name);
     if (given === null) continue;
     if (field["type"] === "integer") values[name] = /^-?\d{1,16}$/.test(given) ? Number(given) : given;

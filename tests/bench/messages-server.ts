@@ -12,7 +12,7 @@ import { sha256 } from "../../src/protocol/canonical.ts";
 import { newId, newSecret } from "../../src/protocol/ids.ts";
 
 const [mode, path] = process.argv.slice(2) as ["hub" | "ceiling", string];
-const AGENTS = 64;
+const AGENTS = 16;
 const engine = await openEngine({ path, clock: Date.now, newId });
 const agents: { id: string; key: string; name: string }[] = [];
 let fetch: (request: Request) => Response | Promise<Response>;

@@ -70,7 +70,7 @@ describe.each(WORLDS)("the message desk on %s", (_, open) => {
     const ofRun = (await engine.write("p", (tx) => messages.sendAs(tx, { ...ada, id: "workflow:run_none" }, prompt, origin))).message;
     fleet.clock.now += 60_000;
     await engine.write("p", (tx) => messages.expireDue(tx, [message.id]));
-    await engine.write("p", (tx) => tx.messages.settle({ ...ofRun, status: "expired", endedAt: tx.now, error: "x" }));
+    await engine.write("p", (tx) => tx.messages.settle({ ...ofRun, status: "expired", isOpen: 0, endedAt: tx.now, error: "x" }));
     await engine.write("p", (tx) => tx.agents.endKey(bob.id, "dead", tx.now));
     const codes = [message.id, ofRun.id].map(async (id) => (await attempt(engine.write("p", (tx) => desk.resend(tx, person(), "p", id, DAY)))).code);
     expect(await Promise.all(codes)).toEqual(["target_not_found", "invalid_message_state"]);

@@ -29,12 +29,12 @@ create table messages (
   recipient_name text not null,
   recipient_seq integer not null,
   status text not null,
+  is_open integer not null,
   delivery text not null,
   hops integer not null,
   max_hops integer not null,
   content text not null,
   content_hash text not null,
-  request_hash text not null,
   idempotency_key text,
   correlation_id text,
   reply_to text,
@@ -54,18 +54,17 @@ create table messages (
   dismissed_at integer,
   constraint messages_status check (status in ('queued', 'delivered', 'replied', 'cancelled', 'expired')),
   constraint messages_replied check ((status = 'replied') = (replied_at is not null)),
-  constraint messages_ended_state check ((status in ('queued', 'delivered')) = (ended_at is null))
+  constraint messages_ended_state check ((status in ('queued', 'delivered')) = (ended_at is null)),
+  constraint messages_is_open check (is_open in (0, 1) and (is_open = 1) = (ended_at is null))
 ) strict;
-create unique index messages_recipient_seq on messages (recipient_id, recipient_seq);
+create unique index messages_box on messages (recipient_id, is_open, recipient_seq);
 create unique index messages_idempotency on messages (sender_id, idempotency_key) where idempotency_key is not null;
-create index messages_open on messages (recipient_id, recipient_seq) where status in ('queued', 'delivered');
-create index messages_due on messages (expires_at) where status in ('queued', 'delivered');
-create index messages_project_open on messages (project, id) where status in ('queued', 'delivered');
-create index messages_project on messages (project, id);
+create index messages_project on messages (project, is_open, id);
 create index messages_sent on messages (sender_id, id);
 create index messages_turns on messages (project, recipient_id) where status = 'delivered' and turn_started_at is not null;
 create index messages_unanswered on messages (project, status, id) where status in ('cancelled', 'expired');
 create index messages_dead on messages (project, id) where status = 'expired' and dismissed_at is null;
+create index messages_due on messages (expires_at) where is_open = 1;
 create index messages_correlation on messages (project, correlation_id, id) where correlation_id is not null;
 create index messages_ended on messages (ended_at) where ended_at is not null;
 
@@ -285,7 +284,7 @@ create table events (
   data text not null,
   primary key (project, seq)
 ) strict, without rowid;
-create index events_subject on events (project, subject_id, seq);
+create index events_subject on events (project, subject_id, seq) where topic <> 'messages';
 create index events_deeds on events (project, actor, seq) where topic <> 'agents' and topic <> 'messages' and topic <> 'sync';
 
 create table activity_hours (
