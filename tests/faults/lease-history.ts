@@ -4,11 +4,13 @@ import type { LeaseOp } from "../support/linearizable.ts";
 /** What a client asks of whatever serves the lease. `now` is the test's clock; the hub's never goes back. */
 export type Ask = { f: LeaseOp["f"]; who: string; token?: number; ttlMs: number; waitMs: number; now: number };
 /** The answer; undefined when there was none and nobody knows what happened. */
-export type Told = { ok: boolean; granted?: NonNullable<LeaseOp["granted"]> } | undefined;
+export type Told = { ok: boolean; granted?: LeaseOp["granted"]; saw?: LeaseOp["saw"] } | undefined;
 export type LeaseService = {
   ask(ask: Ask): Promise<Told>;
   /** Ends what is over by the clock. */
   sweep(now: number): Promise<unknown>;
+  /** The newest token of the lease. */
+  fence(): Promise<number>;
 };
 
 /** Numbers from 0 to 1 that a seed determines. */
@@ -61,7 +63,7 @@ export async function makeHistory(
       const told = await service.ask({ f, who, ttlMs, waitMs, now: clock.now, ...(given !== undefined && { token: given }) });
       op.to = clock.now;
       if (told) {
-        Object.assign(op, { ret: ++order, ok: told.ok, ...(told.granted && { granted: told.granted }) });
+        Object.assign(op, { ret: ++order, ok: told.ok, ...(told.granted && { granted: told.granted }), ...(told.saw && { saw: told.saw }) });
         if (told.granted) token = told.granted.token;
         // Some clients do not believe that they lost it: their next write must be refused.
         if (f === "release" ? told.ok : !told.ok && random() < 0.5) token = undefined;

@@ -7,9 +7,9 @@ import { silent } from "../../src/hub/log.ts";
 import { defaultSettings } from "../../src/hub/settings.ts";
 import { newId } from "../../src/protocol/ids.ts";
 import type { Ask } from "./lease-history.ts";
-import { askHub } from "./lease-service.ts";
+import { askHub, fenceOf } from "./lease-service.ts";
 
-export type LeaseCall = { n: number; name: string } & ({ ask: Ask } | { sweep: number });
+export type LeaseCall = { n: number; name: string } & ({ ask: Ask } | { sweep: number } | { fence: true });
 
 const clock = { now: 0 };
 const engine = await openEngine({ path: process.argv[2]!, clock: () => clock.now, newId });
@@ -19,6 +19,12 @@ say({ ready: true });
 for await (const line of console) if (line !== "") void answer(JSON.parse(line) as LeaseCall);
 
 async function answer(call: LeaseCall) {
-  clock.now = Math.max(clock.now, "ask" in call ? call.ask.now : call.sweep);
-  say({ n: call.n, told: "ask" in call ? await askHub(hub, call.name, call.ask) : await leases.expireLapsed(hub) });
+  if ("ask" in call) clock.now = Math.max(clock.now, call.ask.now);
+  if ("sweep" in call) clock.now = Math.max(clock.now, call.sweep);
+  say({ n: call.n, told: await toldOf(call) });
+}
+
+async function toldOf(call: LeaseCall) {
+  if ("ask" in call) return askHub(hub, call.name, call.ask);
+  return "sweep" in call ? leases.expireLapsed(hub) : fenceOf(hub, call.name);
 }

@@ -2,7 +2,7 @@
 import type { Hub } from "../../src/hub/hub.ts";
 import * as leases from "../../src/hub/leases.ts";
 import { HubError } from "../../src/protocol/errors.ts";
-import type { LeaseGranted } from "../../src/protocol/leases.ts";
+import type { Lease, LeaseGranted } from "../../src/protocol/leases.ts";
 import type { Ask, LeaseService, Told } from "./lease-history.ts";
 import type { LeaseCall } from "./lease-process.ts";
 import { readLines } from "./store-client.ts";
@@ -27,21 +27,25 @@ export async function askHub(hub: Hub, name: string, { f, who, token, ttlMs, wai
     else await leases.check(hub, "p", name, token);
     return { ok: true };
   } catch (error) {
-    if (error instanceof HubError && error.code.startsWith("lease_")) return { ok: false };
-    throw error;
+    if (!(error instanceof HubError) || !error.code.startsWith("lease_")) throw error;
+    const lease = error.extras["lease"] as Lease | undefined;
+    return { ok: false, ...(lease && { saw: { holder: lease.holderAgentId, token: lease.fencingToken } }) };
   }
 }
+
+/** The newest token of a lease of project p. */
+export const fenceOf = async (hub: Hub, name: string): Promise<number> => (await hub.engine.read.leases.find(`p/${name}`))?.fence ?? 0;
 
 /** Hubs in this process; each call goes to one of them in turn. */
 export function servedBy(hubs: () => readonly Hub[], name: string): LeaseService {
   let turn = 0;
   const next = () => hubs()[turn++ % hubs().length]!;
-  return { ask: (ask) => askHub(next(), name, ask), sweep: () => leases.expireLapsed(next()) };
+  return { ask: (ask) => askHub(next(), name, ask), sweep: () => leases.expireLapsed(next()), fence: () => fenceOf(next(), name) };
 }
 
 /** A process of its own that can be killed, paused and started again on the same store. */
 export async function startLeases(path: string) {
-  const waiting = new Map<number, (told: Told) => void>();
+  const waiting = new Map<number, (told: any) => void>();
   let calls = 0;
   let child = await launch();
   let up = Promise.resolve();
@@ -57,17 +61,21 @@ export async function startLeases(path: string) {
     await ready.promise;
     return started;
   }
-  async function send(call: DistributiveOmit<LeaseCall, "n">): Promise<Told> {
+  async function send(call: DistributiveOmit<LeaseCall, "n">): Promise<any> {
     await up;
     const n = ++calls;
-    const { promise, resolve } = Promise.withResolvers<Told>();
+    const { promise, resolve } = Promise.withResolvers<any>();
     waiting.set(n, resolve);
     child.stdin.write(`${JSON.stringify({ ...call, n })}\n`);
     child.stdin.flush();
     return promise;
   }
   return {
-    service: (name: string): LeaseService => ({ ask: (ask) => send({ name, ask }), sweep: (now) => send({ name, sweep: now }) }),
+    service: (name: string): LeaseService => ({
+      ask: (ask) => send({ name, ask }) as Promise<Told>,
+      sweep: (now) => send({ name, sweep: now }),
+      fence: () => send({ name, fence: true }) as Promise<number>,
+    }),
     /** kill -9, and a new process on the same store. Calls in flight have no answer. */
     async kill() {
       up = (async () => {
