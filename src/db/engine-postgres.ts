@@ -93,7 +93,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       await session.client.unsafe("commit");
       tell(appended);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
-      health.committed();
+      if (appended.length > 0) health.committed(); // a batch of refusals wrote nothing and proves nothing
       for (const changed of new Set(appended.map((event) => event.project))) announce(changed);
     } catch (cause) {
       if (isConnectionLoss(cause)) giveUp(connection);
@@ -109,7 +109,11 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   }
 
   function tell(events: AppendedEvent[]) {
-    for (const listener of listeners) events.forEach(listener);
+    try {
+      for (const listener of listeners) events.forEach(listener);
+    } catch (error) {
+      log("store_listener_failed", { message: String(error) }); // the calls are durable all the same
+    }
   }
 
   async function perform(

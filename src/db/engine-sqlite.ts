@@ -70,7 +70,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
       confirmFiles();
       tell(committed);
       calls.forEach((call, index) => call.settle(outcomes[index]!));
-      health.committed();
+      if (committed.length > 0) health.committed(); // a batch of refusals wrote nothing and proves nothing
       for (const project of new Set(committed.map((event) => event.project))) wakeups.wake(project);
     } catch (cause) {
       if (isBusy(cause) && calls.length === 0) return waitForLock(started);
@@ -81,7 +81,11 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   }
 
   function tell(events: AppendedEvent[]) {
-    for (const listener of listeners) events.forEach(listener);
+    try {
+      for (const listener of listeners) events.forEach(listener);
+    } catch (error) {
+      log("store_listener_failed", { message: String(error) }); // the calls are durable all the same
+    }
   }
 
   function perform(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> {

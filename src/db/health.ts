@@ -27,12 +27,15 @@ export function watchHealth({ clock, log }: { clock: () => number; log: StoreLog
     await within(PROOF_MS, probe, () => new StorageUnavailable("busy"));
   }
 
+  function committed() {
+    committedAt = monotonic();
+    if (failure) log("store_recovered", { reason: failure.reason, degraded_ms: clock() - failure.since });
+    failure = undefined;
+  }
+
   return {
-    committed() {
-      committedAt = monotonic();
-      if (failure) log("store_recovered", { reason: failure.reason, degraded_ms: clock() - failure.since });
-      failure = undefined;
-    },
+    /** A change is durable. */
+    committed,
     failed(reason: Unavailability, message: string) {
       if (failure?.reason !== reason) log("store_degraded", { reason, message });
       failure = { reason, since: failure?.since ?? clock() };
@@ -42,6 +45,7 @@ export function watchHealth({ clock, log }: { clock: () => number; log: StoreLog
       if (!failure && monotonic() - committedAt < PROOF_MS) return { ok: true };
       try {
         await proven(write);
+        committed();
         return { ok: true };
       } catch (error) {
         const reason = failure?.reason ?? (error instanceof StorageUnavailable ? error.reason : "commit_failed");

@@ -10,6 +10,7 @@ import type { AnswerLine, Mutant, Setup } from "./store-process.ts";
 
 const STRACE = Bun.which("strace");
 const CLIENTS = 16;
+const LONG_MS = FULL ? 3_600_000 : 240_000;
 
 /** Kills the process at random moments under load, and starts it again on the same file; calls without an answer are made again. */
 async function killAtRandom(path: string, kills: number, mutant?: Mutant) {
@@ -61,7 +62,7 @@ describe("R1: kill -9 at random under 16 clients", () => {
     expect(told.fences.size).toBeGreaterThan(kills);
     expect(await check(path, told)).toEqual(NOTHING_WRONG);
     expect(readyMs[Math.ceil(readyMs.length * 0.99) - 1]!).toBeLessThan(1_000);
-  }, 240_000);
+  }, LONG_MS);
 
   test("the checker sees a store that answers before it has written", async () => {
     using folder = temporaryFolder();
