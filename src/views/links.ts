@@ -13,6 +13,8 @@ export function link(path: string, params: Readonly<Record<string, string | numb
 
 /** The project of the address, if one was chosen: what every link of a page carries on. */
 type Within = { project?: string | undefined };
+/** The same, and what the page is asked to show. */
+type More = Within & Readonly<Record<string, string | number | undefined>>;
 
 export const agentLink = (id: string, within: Within = {}) => link(`/agents/${enc(id)}`, within);
 export const messageLink = (id: string, within: Within = {}) => link(`/messages/${enc(id)}`, within);
@@ -23,10 +25,10 @@ export const composeLink = (to: readonly string[], within: Within & { correlatio
 export const leaseLink = (project: string, name: string, more: Readonly<Record<string, string>> = {}) =>
   /^\.\.?$/.test(name) ? link("/leases/-", { project, name, ...more }) : link(`/leases/${enc(name)}`, { project, ...more });
 /** A run of a Runtime. */
-export const runLink = (projectId: string, runId: string, within: Within = {}) => link(`/runs/${enc(projectId)}/${enc(runId)}`, within);
+export const runLink = (projectId: string, runId: string, more: More = {}) => link(`/runs/${enc(projectId)}/${enc(runId)}`, more);
 /** A workflow run of the hub itself. */
-export const workflowRunLink = (id: string, within: Within = {}) => link(`/workflows/${enc(id)}`, within);
-export const approvalLink = (id: string, within: Within = {}) => link(`/approvals/${enc(id)}`, within);
+export const workflowRunLink = (id: string, more: More = {}) => link(`/workflows/${enc(id)}`, more);
+export const approvalLink = (id: string, more: More = {}) => link(`/approvals/${enc(id)}`, more);
 export const conflictLink = (id: string, within: Within = {}) => link(`/sync/${enc(id)}`, within);
 export const alertLink = (id: string, within: Within = {}) => link(`/sync/${enc(id)}`, within);
 /** A Runtime is one per hub project. */

@@ -1,11 +1,18 @@
 // Every screen and fragment of the dashboard, in one list. What is not here does not exist.
 import * as agents from "./agents.tsx";
+import * as approval from "./approval.tsx";
+import * as approvalBulk from "./approval-bulk.tsx";
+import * as approvals from "./approvals.tsx";
+import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import { navFragment } from "./frame.tsx";
 import * as leaseHistory from "./lease-history.tsx";
 import * as leases from "./leases.tsx";
 import * as message from "./message.tsx";
 import * as messages from "./messages.tsx";
+import * as runCancel from "./run-cancel.tsx";
+import * as runStart from "./run-start.tsx";
+import * as runs from "./runs.tsx";
 import { type Screen, screen } from "./screen.ts";
 
 const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFragment });
@@ -16,6 +23,13 @@ export const SCREENS: readonly Screen[] = [
   ...messages.screens,
   ...message.screens,
   ...compose.screens,
+  ...approvals.screens,
+  ...approvalBulk.screens,
+  ...approval.screens,
+  ...runs.screens,
+  ...runStart.screens,
+  ...runCancel.screens,
+  ...commands.screens,
   ...leases.screens,
   ...leaseHistory.screens,
 ];

@@ -11,6 +11,8 @@ import { newId } from "../../src/protocol/ids.ts";
 export interface HubWorld extends AsyncDisposable {
   hub: Hub;
   clock: { now: number };
+  /** The store's file. */
+  location: string;
   /** One request through every step of the API. `body` objects are sent as JSON. */
   call(
     method: string,
@@ -33,6 +35,7 @@ export async function openHubWorld(settings: Partial<HubSettings> = {}): Promise
   return {
     hub,
     clock,
+    location: `${folder}/kxm.db`,
     fetch,
     async call(method, path, { body, headers = {} } = {}) {
       const sent = body === undefined ? {} : { body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body) };

@@ -32,7 +32,9 @@ export const DEFINITION = {
 };
 
 export type Agent = { id: string; name: string; headers: Record<string, string> };
-export interface WorkflowWorld extends HubWorld {
+export type WorkflowWorld = HubWorld & Workflows;
+/** What a world with workflows can do beside the rest. */
+export interface Workflows {
   agents: Record<"lead" | "ann" | "bob" | "cid" | "eve", Agent>;
   /** A signed start. `form` body = the providers' signature. */
   start(
@@ -45,7 +47,7 @@ export interface WorkflowWorld extends HubWorld {
     payload: unknown,
     options?: { deliveryId?: string; secret?: string; definitionId?: string },
   ): ReturnType<HubWorld["call"]>;
-  as(name: keyof WorkflowWorld["agents"], method: string, path: string, body?: unknown): ReturnType<HubWorld["call"]>;
+  as(name: keyof Workflows["agents"], method: string, path: string, body?: unknown): ReturnType<HubWorld["call"]>;
 }
 
 let deliveries = 0;
@@ -56,6 +58,7 @@ async function overEngine(open: OpenWorld, settings: Partial<HubSettings>): Prom
   return {
     hub: fleet.hub,
     clock: fleet.clock,
+    location: fleet.world.location,
     fetch: fleet.fetch,
     async call(method, path, { body, headers = {} } = {}) {
       const sent = body === undefined ? {} : { body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body) };
@@ -73,7 +76,11 @@ async function overEngine(open: OpenWorld, settings: Partial<HubSettings>): Prom
 
 /** @param change replaces members of DEFINITION */
 export async function openWorkflowWorld(change: object = {}, settings: Partial<HubSettings> = {}, open?: OpenWorld): Promise<WorkflowWorld> {
-  const world = open ? await overEngine(open, settings) : await openHubWorld(settings);
+  return withWorkflows(open ? await overEngine(open, settings) : await openHubWorld(settings), change);
+}
+
+/** Gives a world the definitions, their agents and signed deliveries. @param change replaces members of DEFINITION */
+export async function withWorkflows<W extends HubWorld>(world: W, change: object = {}): Promise<W & Workflows> {
   const { definitions, problems } = parseDefinitions(
     JSON.stringify([
       { ...DEFINITION, ...change },
@@ -83,7 +90,7 @@ export async function openWorkflowWorld(change: object = {}, settings: Partial<H
   );
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   world.hub.definitions = definitions;
-  const agents = {} as WorkflowWorld["agents"];
+  const agents = {} as Workflows["agents"];
   for (const name of ["lead", "ann", "bob", "cid", "eve"] as const) {
     const { body } = await world.call("POST", "/v1/agents/register", {
       body: { name, purpose: "test", project: name === "eve" ? "elsewhere" : "shop" },
@@ -96,7 +103,7 @@ export async function openWorkflowWorld(change: object = {}, settings: Partial<H
     agents,
     start: (
       payload: unknown,
-      { deliveryId = `d-${++deliveries}`, form = "envelope", definitionId = "release", headers = {} }: Parameters<WorkflowWorld["start"]>[1] = {},
+      { deliveryId = `d-${++deliveries}`, form = "envelope", definitionId = "release", headers = {} }: Parameters<Workflows["start"]>[1] = {},
     ) => {
       const body = bytes(payload);
       const timestamp = String(Math.floor(world.clock.now / 1000));
@@ -111,7 +118,7 @@ export async function openWorkflowWorld(change: object = {}, settings: Partial<H
       runId: string,
       signalKey: string,
       payload: unknown,
-      { deliveryId = `s-${++deliveries}`, secret = SIGNAL_SECRET, definitionId = "release" }: Parameters<WorkflowWorld["signal"]>[3] = {},
+      { deliveryId = `s-${++deliveries}`, secret = SIGNAL_SECRET, definitionId = "release" }: Parameters<Workflows["signal"]>[3] = {},
     ) => {
       const body = bytes(payload);
       const timestamp = String(Math.floor(world.clock.now / 1000));
@@ -122,7 +129,7 @@ export async function openWorkflowWorld(change: object = {}, settings: Partial<H
         "x-kxm-delivery-id": deliveryId,
       });
     },
-    as: (name: keyof WorkflowWorld["agents"], method: string, path: string, body?: unknown) =>
+    as: (name: keyof Workflows["agents"], method: string, path: string, body?: unknown) =>
       world.call(method, path, { body, headers: agents[name].headers }),
   });
 }

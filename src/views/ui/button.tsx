@@ -13,6 +13,8 @@ type ButtonProps = {
   small?: boolean;
   /** The key that presses it: shown, and bound by the script within the current row or the page. */
   hotkey?: string;
+  /** The key is not drawn: on rows, where each has the same. */
+  silentKey?: boolean;
   /** A link that looks like a button. */
   href?: string;
   /** Id of the dialog it opens. With `href` as well, that is where it leads without script. */
@@ -43,7 +45,7 @@ export const Button = (props: ButtonProps) => {
     <>
       {icon && <Icon name={icon} />}
       {props.copies === undefined ? children : <span>{children}</span>}
-      {hotkey && <Kbd>{hotkey}</Kbd>}
+      {hotkey && !props.silentKey && <Kbd>{hotkey}</Kbd>}
     </>
   );
   if (href !== undefined)

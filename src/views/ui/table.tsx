@@ -27,8 +27,8 @@ type TableProps<Row> = {
   rows: readonly Row[];
   /** A stable id per row (`run-run_5b1e`): live updates move rows by it, and picks stay with their row. */
   id: (row: Row) => string;
-  /** Rows can be picked: the id of the BulkBar, the value it sends, and how the row is called. */
-  pick?: { bulk: string; value: (row: Row) => string; label: (row: Row) => string; picked?: (row: Row) => boolean };
+  /** Rows can be picked: the id of the BulkBar, the value it sends, how the row is called, and which rows can (all unless given). */
+  pick?: { bulk: string; value: (row: Row) => string; label: (row: Row) => string; picked?: (row: Row) => boolean; can?: (row: Row) => boolean };
   rowClass?: (row: Row) => string | undefined;
 };
 
@@ -85,7 +85,7 @@ export const Table = <Row,>({ caption, columns, rows, id, pick, rowClass }: Tabl
           <tr role="row" id={id(row)} class={rowClass?.(row)} data-row>
             {pick && (
               <td role="cell" class="cell-check">
-                <Pick bulk={pick.bulk} value={pick.value(row)} label={pick.label(row)} picked={pick.picked?.(row)} />
+                {(pick.can?.(row) ?? true) && <Pick bulk={pick.bulk} value={pick.value(row)} label={pick.label(row)} picked={pick.picked?.(row)} />}
               </td>
             )}
             {columns.map((column) => {

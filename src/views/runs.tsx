@@ -1,0 +1,268 @@
+// All runs in one list: those of Runtimes and those of the hub's own workflows, with status, evidence, progress, machine, age and cost.
+/** @jsxImportSource #jsx */
+import { hasEnded } from "../hub/projection.ts";
+import * as runList from "../hub/run-list.ts";
+import { COUNT_EXACT_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { here } from "./address.ts";
+import { domId } from "./dom-id.ts";
+import { link, runLink, runtimeLink, workflowRunLink } from "./links.ts";
+import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf } from "./listing.ts";
+import { livePage } from "./live-page.tsx";
+import { costOf } from "./money.ts";
+import { progressOf, RunStatus, timeOf, WorkflowStatus } from "./run-status.tsx";
+import type { Screen, Visit } from "./screen.ts";
+import { Button } from "./ui/button.tsx";
+import { Track } from "./ui/charts.tsx";
+import { Command, Empty } from "./ui/feedback.tsx";
+import { FilterBar, Tabs } from "./ui/filter.tsx";
+import { PageHead } from "./ui/page.tsx";
+import { Id, Ref, Sub } from "./ui/reference.tsx";
+import { BulkBar, Pager, Table } from "./ui/table.tsx";
+import { Ago, Lasting } from "./ui/time.tsx";
+import { Line } from "./ui/untrusted.tsx";
+
+const QUALIFIERS = ["status", "kind", "runtime", "workflow"];
+/** Over more projects than this the tabs carry no counts: they would cost more than the list. */
+const PROJECTS_COUNTED_MAX = 10;
+const RUNTIMES_ASKED = 500;
+const BULK = "runs-bulk";
+
+const TABS: readonly (readonly [runList.RunView, string])[] = [
+  ["moving", "Moving"],
+  ["waiting", "Waiting"],
+  ["failed", "Failed"],
+  ["completed", "Completed"],
+  ["cancelled", "Cancelled"],
+  ["all", "All"],
+];
+
+type RunsData = {
+  projects: readonly string[];
+  view: runList.RunView;
+  asked: Asked;
+  runs: runList.ListedRun[];
+  next: runList.RunPlace | undefined;
+  counts: ReadonlyMap<runList.RunView, number>;
+};
+
+const isView = (word: string): word is runList.RunView => Object.hasOwn(runList.RUN_VIEWS, word);
+
+async function load(visit: Visit): Promise<RunsData> {
+  const { hub, url } = visit;
+  const projects = projectsOf(visit);
+  const asked = askedOf(url, QUALIFIERS);
+  const chosen = url.searchParams.get("view") ?? "";
+  const status = askedValue(asked, "status");
+  const kind = askedValue(asked, "kind");
+  const view = isView(chosen) ? chosen : status === undefined ? "moving" : "all";
+  const filter: runList.RunFilter = {
+    view,
+    kind: kind === "runtime" || kind === "workflow" ? kind : undefined,
+    status,
+    runtimeId: await runtimeCalled(visit, projects, askedValue(asked, "runtime")),
+    workflow: askedValue(asked, "workflow"),
+    words: asked.words,
+  };
+  const { runs, next } = await runList.list(hub, projects, filter, { after: cursorOf(url), limit: VIEW_ROWS_MAX });
+  const counted = projects.length > PROJECTS_COUNTED_MAX ? [] : TABS;
+  const counts = await Promise.all(counted.map(async ([name]) => [name, await runList.count(hub, projects, name)] as const));
+  return { projects, view, asked, runs, next, counts: new Map(counts) };
+}
+
+/** The Runtime of this id, or the first whose machine is called so; otherwise the word itself, which then fits nothing. */
+async function runtimeCalled({ hub }: Visit, projects: readonly string[], word: string | undefined): Promise<string | undefined> {
+  if (word === undefined) return undefined;
+  const rows = (await Promise.all(projects.map((project) => hub.engine.read.runtimes.ofProject(project, RUNTIMES_ASKED)))).flat();
+  return (rows.find(({ runtimeId }) => runtimeId === word) ?? rows.find(({ host }) => host?.toLowerCase() === word.toLowerCase()))?.runtimeId ?? word;
+}
+
+const Title = ({ one, several, within }: { one: runList.ListedRun; several: boolean; within: string | undefined }) => {
+  if (one.kind === "workflow") {
+    const { id, definitionId, deliveryId, project } = one.run;
+    return (
+      <>
+        <Ref href={workflowRunLink(id, { project: within })}>
+          <Line text={definitionId} />
+        </Ref>
+        <Sub>
+          hub workflow · delivery <Line text={deliveryId} max={24} /> · <Id value={id} />
+          {several && <> · {<Line text={project} max={40} />}</>}
+        </Sub>
+      </>
+    );
+  }
+  const { projectId, runId, displayTitle, workflowId, project } = one.run;
+  return (
+    <>
+      <Ref href={runLink(projectId, runId)}>
+        <Line text={displayTitle ?? runId} />
+      </Ref>
+      <Sub>
+        {workflowId && `${workflowId} · `}
+        <Id value={runId} />
+        {several && <> · {<Line text={project} max={40} />}</>}
+      </Sub>
+    </>
+  );
+};
+
+const Machine = ({ one }: { one: runList.ListedRun }) => {
+  if (one.kind === "workflow") return <>hub</>;
+  const { project, runtimeId } = one.run;
+  return <Ref href={runtimeLink(project, runtimeId)}>{one.host ? <Line text={one.host} max={40} /> : <Id value={runtimeId} />}</Ref>;
+};
+
+const Age = ({ one, now }: { one: runList.ListedRun; now: number }) => {
+  const { run } = one;
+  const started = timeOf(
+    one.kind === "workflow" ? one.run.createdAt : (one.run.startedAt ?? one.row.projection.createdAt ?? one.run.firstReceivedAt),
+  )!;
+  const ended = timeOf(one.kind === "workflow" ? one.run.completedAt : one.run.endedAt);
+  return hasEnded(run.status ?? null) && ended !== undefined ? <Ago at={ended} now={now} /> : <Lasting since={started} now={now} />;
+};
+
+/** The value a picked run is sent as. */
+const pickOf = ({ projectId, runId }: { projectId: string; runId: string }): string => `${projectId}/${runId}`;
+const isPickable = (one: runList.ListedRun): boolean => one.kind === "runtime" && !hasEnded(one.run.status ?? null);
+
+/** Rows of runs: the list here, the newest few elsewhere. */
+export const RunsTable = ({ runs, visit, several, bulk }: { runs: readonly runList.ListedRun[]; visit: Visit; several: boolean; bulk?: string }) => (
+  <Table
+    caption="Runs, newest change first"
+    rows={runs}
+    id={(one) => (one.kind === "workflow" ? domId("run", one.id) : domId("run", one.run.projectId, one.id))}
+    pick={
+      bulk === undefined
+        ? undefined
+        : {
+            bulk,
+            value: (one) => (one.kind === "runtime" ? pickOf(one.run) : ""),
+            label: ({ id }) => `run ${id}`,
+            can: isPickable,
+          }
+    }
+    columns={[
+      { head: "Run", kind: "main", cell: (one) => <Title one={one} several={several} within={visit.project} /> },
+      {
+        head: "Status",
+        phone: "line",
+        cell: (one) =>
+          one.kind === "workflow" ? (
+            <WorkflowStatus run={one.run} now={visit.now} stack />
+          ) : (
+            <RunStatus run={one.run} row={one.row} host={one.host} now={visit.now} stack />
+          ),
+      },
+      {
+        head: "Progress",
+        kind: "tight",
+        phone: "line",
+        cell: (one) => {
+          const { marks, text, label } = progressOf(one);
+          return (
+            <>
+              <Track marks={marks} label={label} />
+              <Sub>{text}</Sub>
+            </>
+          );
+        },
+      },
+      { head: "Machine", kind: "tight", cell: (one) => <Machine one={one} /> },
+      { head: "Age", kind: "num", tight: true, cell: (one) => <Age one={one} now={visit.now} /> },
+      { head: "Cost", kind: "num", tight: true, cell: (one) => (one.kind === "workflow" ? "–" : (costOf(one.run.costs) ?? "–")) },
+    ]}
+  />
+);
+
+const Nothing = ({ data, visit }: { data: RunsData; visit: Visit }) => {
+  const filtered = data.asked.words !== "" || data.asked.qualifiers.length > 0;
+  if (filtered || data.view !== "moving" || visit.url.searchParams.has("after")) return <p class="section__note">No run here fits.</p>;
+  if ((data.counts.get("all") ?? 0) > 0)
+    return (
+      <Empty title="Nothing is running." acts={<Button href={here(visit.url, { view: "all" })}>All runs</Button>}>
+        Everything that was started has ended.
+      </Empty>
+    );
+  return (
+    <>
+      <Empty title="No run has reported here yet.">
+        Start one in a checkout. Its Runtime runs it with or without the hub and sends here what happened, in order and without secrets.
+      </Empty>
+      <Command text="kxm init && kxm run 'Fix the flaky test'" />
+    </>
+  );
+};
+
+const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
+  const { view, counts, runs, next, asked } = data;
+  const { url, session } = visit;
+  const acts = session.role !== "viewer";
+  const later = url.searchParams.has("after");
+  const figure = (name: runList.RunView, word: string) => {
+    const count = counts.get(name);
+    return count !== undefined && count > 0 && `${count > COUNT_EXACT_MAX ? "1,000+" : count.toLocaleString("en")} ${word}`;
+  };
+  return (
+    <>
+      <PageHead
+        title="Runs"
+        sub={[figure("moving", "moving"), figure("waiting", "of them waiting")]}
+        actions={
+          acts && (
+            <Button kind="primary" icon="run" href={link("/runs/new", { project: visit.project })}>
+              Start a run
+            </Button>
+          )
+        }
+      />
+      <Tabs
+        label="Views of runs"
+        tabs={TABS.map(([name, text]) => {
+          const count = counts.get(name);
+          return {
+            text,
+            href: here(url, { view: name === "moving" ? undefined : name, after: undefined }),
+            current: name === view,
+            ...(count !== undefined && { count }),
+          };
+        })}
+      />
+      <FilterBar
+        action="/runs"
+        placeholder="title or id, status:, workflow:, kind:, runtime:"
+        keep={keptBy(url)}
+        qualifiers={chipsOf(url, asked)}
+        value={asked.words}
+      />
+      {acts && runs.some(isPickable) && (
+        <BulkBar id={BULK} action="/runs/cancel" csrf={visit.csrf} note="each gets its own outcome">
+          <Button small kind="warn" type="submit">
+            Cancel…
+          </Button>
+        </BulkBar>
+      )}
+      {runs.length > 0 ? (
+        <RunsTable runs={runs} visit={visit} several={data.projects.length > 1} bulk={acts && runs.some(isPickable) ? BULK : undefined} />
+      ) : (
+        <Nothing data={data} visit={visit} />
+      )}
+      {(next || later) && (
+        <Pager
+          shown={`${runs.length} shown, newest change first`}
+          newer={later ? here(url, { after: undefined }) : undefined}
+          older={next && here(url, { after: `${next.at}.${next.id}` })}
+        />
+      )}
+    </>
+  );
+};
+
+export const screens: readonly Screen[] = livePage<RunsData>({
+  path: "/runs",
+  id: "runs",
+  place: "runs",
+  topic: ["runs", "approvals", "runtimes"],
+  load,
+  title: () => "Runs",
+  view: (data, visit) => <RunsView data={data} visit={visit} />,
+});
