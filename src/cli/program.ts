@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addCompletion } from "./completion.ts";
+import { addConnect } from "./connect.ts";
 import { addContext, addMemory } from "./context.ts";
 import { addDemo } from "./demo.ts";
 import { addGate } from "./gate.ts";
@@ -21,6 +22,7 @@ import { addRedact } from "./redact.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addRuntime } from "./runtime.ts";
+import { addSkill } from "./skill.ts";
 import { addStore } from "./store.ts";
 import { addToken } from "./token.ts";
 import { addWatch } from "./watch.ts";
@@ -37,6 +39,8 @@ const GROUPS: readonly AddGroup[] = [
   addOpen,
   addPeer,
   addLease,
+  addConnect,
+  addSkill,
   addMcp,
   addWorkflow,
   addWatch,

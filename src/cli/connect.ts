@@ -1,0 +1,160 @@
+// `kxm connect`: writes the hub into a coding agent's own MCP configuration, and takes it out again.
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, relative } from "node:path";
+import type { Command } from "commander";
+import { define, nearest } from "./command.ts";
+import { editJson, editToml, readJson, readToml, tomlTable } from "./config-edit.ts";
+import { type ConnectProgram, PROGRAMS, type Scope, SERVER, type Way } from "./connect-programs.ts";
+import { CommandFailed, type Output, UsageError, type World } from "./output.ts";
+import { ownScript } from "./own-name.ts";
+import { findTarget, type TargetOptions, withTarget } from "./target.ts";
+
+type ConnectOptions = TargetOptions & { as?: string; user?: boolean; http?: boolean; trust?: boolean; print?: boolean; remove?: boolean };
+
+/** Adds `kxm connect`. */
+export function addConnect(program: Command): void {
+  withTarget(
+    define<ConnectOptions>(program, {
+      usage: "connect [program]",
+      summary: "write the hub into a coding agent's MCP configuration",
+      details: `Programs: ${PROGRAMS.map(({ name }) => name).join(", ")}. Without one: which are installed and connected.\nOther entries and comments stay; the file before the first change is kept beside it as .before-kxm.`,
+      examples: [
+        "kxm connect",
+        "kxm connect claude",
+        "kxm connect codex --as reviewer --trust",
+        "kxm connect gemini --http --print",
+        "kxm connect claude --remove",
+      ],
+      options: (command) =>
+        command
+          .option("--as <name>", "the agent's name at the hub (else the program's)")
+          .option("--user", "for all folders of this user, not only this one")
+          .option("--http", "the hub's address instead of a command")
+          .option("--trust", "let the program call the tools without asking, where it can be told so")
+          .option("--print", "show the entry and change nothing")
+          .option("--remove", "take the entry out"),
+      run: ({ args: [name], options, out, world }) => {
+        if (name === undefined) return showAll(out, world);
+        const found = PROGRAMS.find((one) => one.name === name);
+        if (!found) {
+          const close = nearest(
+            name,
+            PROGRAMS.map((one) => one.name),
+          );
+          throw new UsageError(
+            `${JSON.stringify(name)} is not a program that kxm connects${close ? `; did you mean ${close}?` : `: ${PROGRAMS.map((one) => one.name).join(", ")}`}`,
+          );
+        }
+        connectOne(found, options, out, world);
+      },
+    }),
+  );
+}
+
+const home = (world: World) => world.env["HOME"] ?? homedir();
+
+/** The file of a scope; the program's first scope when it does not have the wanted one. */
+function fileOf(program: ConnectProgram, world: World, wanted: Scope): { scope: Scope; path: string } {
+  const scope = program.files[wanted] ? wanted : (Object.keys(program.files)[0] as Scope);
+  return { scope, path: program.files[scope]!(world.cwd, home(world)) };
+}
+
+function connectOne(program: ConnectProgram, options: ConnectOptions, out: Output, world: World) {
+  const { scope, path } = fileOf(program, world, options.user ? "user" : program.name === "codex" || program.name === "copilot" ? "user" : "project");
+  const entry = program.entry(wayOf(program, options, world), options.trust === true);
+  if (options.print) {
+    const text =
+      program.format === "toml"
+        ? tomlTable([...program.key, SERVER], entry)
+        : `${JSON.stringify(nested([...program.key, SERVER], entry), null, 2)}\n`;
+    out.result({ path, scope, entry }, () => out.line(`# ${path}\n${text.trimEnd()}`));
+    return;
+  }
+  const before = read(path);
+  const after = edited(program, before ?? "", options.remove ? undefined : entry, path);
+  const changed = after !== (before ?? "");
+  if (changed && !(options.remove && before === undefined)) write(path, after, before !== undefined);
+  const shown = relative(world.cwd, path).startsWith("..") ? path : relative(world.cwd, path);
+  const done = options.remove ? (changed ? "taken out of" : "was not in") : changed ? "connected in" : "was connected in";
+  out.result({ program: program.name, path, scope, changed, connected: !options.remove }, () => {
+    out.line(`${program.title} ${done} ${shown}`);
+    if (!options.remove && program.then) out.note(program.then);
+    if (!options.remove && findTarget(world, options).agentToken !== undefined)
+      out.note("This hub asks for a token: set KXM_TOKEN where the program runs. It is not written into the file.");
+  });
+}
+
+const nested = (path: readonly string[], value: unknown): unknown => path.reduceRight((inner, name) => ({ [name]: inner }), value);
+
+function edited(program: ConnectProgram, text: string, entry: Record<string, unknown> | undefined, path: string): string {
+  const place = [...program.key, SERVER];
+  if (program.format === "toml") {
+    const same = entry !== undefined && readToml(text, place) === tomlTable(place, entry).trimEnd();
+    return same ? text : editToml(text, place, entry);
+  }
+  const known = readJson(text, place);
+  if (JSON.stringify(known) === JSON.stringify(entry)) return text;
+  return editJson(text, place, entry, path);
+}
+
+/** How the program is to reach this hub: by starting `kxm mcp`, or by its address. No token is ever written. */
+function wayOf(program: ConnectProgram, options: ConnectOptions, world: World): Way {
+  const { url, project } = findTarget(world, options);
+  const name = options.as?.trim() || world.env["KXM_AGENT_NAME"]?.trim() || program.name;
+  if (options.http) return { kind: "http", url: `${url}/mcp`, headers: { "x-kxm-agent-name": encodeURIComponent(name), "x-kxm-project": project } };
+  const script = ownScript();
+  return { kind: "stdio", command: process.execPath, args: [...script, "mcp"], env: { KXM_URL: url, KXM_PROJECT: project, KXM_AGENT_NAME: name } };
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new CommandFailed(`${path} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** Whole or not at all, with the same rights as before. The first version is kept. */
+function write(path: string, text: string, existed: boolean) {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    const backup = `${path}.before-kxm`;
+    if (existed && !existsSync(backup)) copyFileSync(path, backup);
+    const mode = existed ? statSync(path).mode & 0o777 : 0o600;
+    writeFileSync(`${path}.kxm-new`, text, { mode });
+    chmodSync(`${path}.kxm-new`, mode);
+    renameSync(`${path}.kxm-new`, path);
+  } catch (error) {
+    throw new CommandFailed(
+      `${path} cannot be written: ${(error as Error).message}`,
+      "Check its rights, or add the entry by hand: --print shows it.",
+    );
+  }
+}
+
+function showAll(out: Output, world: World) {
+  const folders = (world.env["PATH"] ?? "").split(":").filter((folder) => folder !== "");
+  const rows = PROGRAMS.map((program) => {
+    const installed = program.binaries.some((binary) => folders.some((folder) => existsSync(`${folder}/${binary}`)));
+    const connected = (Object.keys(program.files) as Scope[]).filter((scope) => {
+      const text = read(fileOf(program, world, scope).path);
+      const place = [...program.key, SERVER];
+      return text !== undefined && (program.format === "toml" ? readToml(text, place) : readJson(text, place)) !== undefined;
+    });
+    return { program: program.name, title: program.title, installed, connected };
+  });
+  out.result({ programs: rows }, () =>
+    out.table(
+      rows,
+      [
+        { title: "program", value: ({ program }) => program },
+        { title: "", value: ({ title }) => title },
+        { title: "installed", value: ({ installed }) => (installed ? "yes" : "not found"), style: ({ installed }) => (installed ? "good" : "dim") },
+        { title: "connected", value: ({ connected }) => (connected.length > 0 ? connected.join(", ") : "no") },
+      ],
+      "",
+    ),
+  );
+}
