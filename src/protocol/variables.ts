@@ -119,12 +119,6 @@ export const VARIABLES: readonly Variable[] = [
   { of: "steps", name: "KXM_ATTEMPT_ID", default: "set by the Runtime", meaning: "The attempt; another one after a retry." },
   { of: "steps", name: "KXM_LEASE_RESOURCE", default: "only with a lease", meaning: "The resource whose lease is held while the command runs." },
   { of: "steps", name: "KXM_FENCING_TOKEN", default: "only with a lease", meaning: "Its fencing token: show it to whatever refuses a late holder." },
-  {
-    of: "commands",
-    name: "KXM_WEBHOOK_SECRET",
-    default: "none",
-    meaning: "Shared secret that kxm workflow start, kxm workflow signal and kxm watch sign with.",
-  },
 ];
 
 /** Variables of the repository's own tests and scripts: not for users. */

@@ -38,6 +38,7 @@ test("every environment variable that src reads is described, and every describe
   );
   expect([...used].filter((name) => !described.has(name) && !TEST_VARIABLES.test(name))).toEqual([]);
   expect([...described].filter((name) => !used.has(name))).toEqual([]);
+  expect(described.size).toBe(VARIABLES.length);
 });
 
 test("every protocol file whose schemas the API uses has its models in the reference", async () => {
