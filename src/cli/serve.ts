@@ -9,7 +9,7 @@ import { openEngine } from "../db/open.ts";
 import { type AdmissionRules, hostsOf } from "../http/admission.ts";
 import { post } from "../http/outbound.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
-import { createLoop, jobsOf } from "../hub/loop.ts";
+import { type Job, jobsOf, startLoops } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
 import { deliverDue, enqueue } from "../hub/webhook-deliveries.ts";
 import { createMcp } from "../mcp/server.ts";
@@ -17,7 +17,7 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newId } from "../protocol/ids.ts";
 import { createViews } from "../views/server.tsx";
-import { createClock } from "./clock.ts";
+import { createClock, type HubClock } from "./clock.ts";
 import { listen } from "./listen.ts";
 import { openLog } from "./log-file.ts";
 import { memoryReader } from "./memory-files.ts";
@@ -88,19 +88,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
     engine.announce(listening.url);
     hub.log({ event: "hub_started", url: listening.url, pid: process.pid });
-    const retrospectives = { name: "retrospectives", everyMs: RETROSPECTIVES_MS, run: retrospectiveWriter(settings.assetsDir), last: true };
-    const webhooks = {
-      name: "webhooks",
-      everyMs: WEBHOOKS_MS,
-      run: async (hub: Hub) => (await enqueue(hub)) + (await deliverDue(hub, { post, random: Math.random })),
-    };
-    const clockLook = { name: "clock", everyMs: CLOCK_LOOK_MS, run: async () => time.look() };
-    const loop = createLoop(hub, [clockLook, ...jobsOf(hub), retrospectives]);
-    const deliveries = createLoop(hub, [webhooks]); // of its own: a slow receiver must not hold up leases
-    cleanups.push(() => loop.stop());
-    loop.start();
-    cleanups.push(() => deliveries.stop());
-    deliveries.start();
+    cleanups.push(startLoops(hub, [...jobsOf(hub), ...programJobs(settings, time)]));
     cleanups.push(async () => {
       stopping.abort(); // streams say when to come back, long polls answer
       await listening.stop(STOP_GRACE_MS);
@@ -126,6 +114,18 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     throw error;
   }
 }
+
+/** The jobs that need more of the world than rules may know: files, other machines, the machine's clock. */
+const programJobs = ({ assetsDir }: ServeSettings, time: HubClock): Job[] => [
+  { name: "clock", everyMs: CLOCK_LOOK_MS, run: async () => time.look() },
+  { name: "retrospectives", lane: "upkeep", everyMs: RETROSPECTIVES_MS, run: retrospectiveWriter(assetsDir), last: true },
+  {
+    name: "webhooks",
+    lane: "deliveries",
+    everyMs: WEBHOOKS_MS,
+    run: async (hub) => (await enqueue(hub)) + (await deliverDue(hub, { post, random: Math.random })),
+  },
+];
 
 /** Without an admin token of the environment, the operator of this machine gets one of the hub's own. */
 function withLocalToken({ hub, stateDir }: ServeSettings) {

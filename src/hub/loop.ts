@@ -27,6 +27,8 @@ export interface Job {
   /** Does what is due; returns how many things changed, or counts by kind, or nothing. */
   // biome-ignore lint/suspicious/noConfusingVoidType: a job without anything to count is a function without a return
   run(hub: Hub): Promise<number | Record<string, number> | void>;
+  /** Jobs of one lane run one after another; lanes run side by side. What may take long has a lane of its own, so that leases end on time. */
+  lane?: "due" | "upkeep" | "deliveries";
   /** Run once more before the store closes: nothing that was noted in memory may be lost. */
   last?: boolean;
 }
@@ -42,12 +44,12 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
     { name: "use", everyMs: USE_FLUSH_MS, run: writeUse, last: true },
-    { name: "activity", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
-    { name: "search", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
-    { name: "search sweep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
-    { name: "storage", everyMs: STORAGE_LOOK_MS, run: storageJob() },
-    { name: "memory", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
-    { name: "retention", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
+    { name: "activity", lane: "upkeep", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
+    { name: "search", lane: "upkeep", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
+    { name: "search sweep", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
+    { name: "storage", lane: "upkeep", everyMs: STORAGE_LOOK_MS, run: storageJob() },
+    { name: "memory", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
+    { name: "retention", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },
   ];
 };
 
@@ -109,6 +111,15 @@ export function createLoop(hub: Hub, jobs: readonly Job[] = jobsOf(hub)): Loop {
       await running;
       for (const job of jobs) if (job.last) await perform(hub, job);
     },
+  };
+}
+
+/** Starts a loop per lane. @returns what ends them all; each job that has something in memory writes it first */
+export function startLoops(hub: Hub, jobs: readonly Job[]): () => Promise<void> {
+  const lanes = [...Map.groupBy(jobs, ({ lane = "due" }) => lane).values()].map((ofLane) => createLoop(hub, ofLane));
+  for (const loop of lanes) loop.start();
+  return async () => {
+    await Promise.all(lanes.map((loop) => loop.stop()));
   };
 }
 

@@ -1,6 +1,6 @@
 // The loop: what is due runs, once, in order; a job that fails hurts no other; nothing kept in memory is lost at the end.
 import { expect, test } from "bun:test";
-import { createLoop, type Job } from "../../src/hub/loop.ts";
+import { createLoop, type Job, startLoops } from "../../src/hub/loop.ts";
 import * as sessions from "../../src/hub/sessions.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import { newSecret } from "../../src/protocol/ids.ts";
@@ -71,6 +71,25 @@ test("a quiet round writes no log line", async () => {
   it.clock.now += 60_000;
   await loop.runOnce();
   expect(lines).toEqual([]);
+});
+
+test("a lane that takes long does not hold up another", async () => {
+  await using it = await openHubWorld();
+  const slow = Promise.withResolvers<number>();
+  const quick = Promise.withResolvers<number>();
+  const stop = startLoops(it.hub, [
+    { name: "slow", lane: "upkeep", everyMs: 1_000, run: () => slow.promise },
+    {
+      ...counter("quick", 1_000, async () => {
+        quick.resolve(1);
+        return 1;
+      }),
+      lane: "due",
+    },
+  ]);
+  expect(await quick.promise).toBe(1); // while the slow one still runs
+  slow.resolve(1);
+  await stop();
 });
 
 test("when a session was last used is written in time, and at the end", async () => {
