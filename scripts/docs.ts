@@ -1,6 +1,6 @@
 // Writes the pages that are made from the code: docs/api.md, docs/cli.md, docs/settings.md, docs/errors.md, and the golden OpenAPI document.
 // `npm run docs` writes them; tests/docs compares them with what the code says now.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { openapiDocument } from "../src/api/openapi.ts";
@@ -10,6 +10,10 @@ import { examples } from "../src/cli/command.ts";
 import { EXIT } from "../src/cli/output.ts";
 import { buildProgram } from "../src/cli/program.ts";
 import { REFUSALS } from "../src/db/refused.ts";
+import { TOOLS } from "../src/mcp/catalogue.ts";
+import { LISTED } from "../src/mcp/exchange.ts";
+import { annotationsOf } from "../src/mcp/tool.ts";
+import * as limits from "../src/protocol/limits.ts";
 import { RUNTIME_ERRORS } from "../src/protocol/runtime-errors.ts";
 import { VARIABLES } from "../src/protocol/variables.ts";
 
@@ -22,8 +26,52 @@ export const madeFiles = (): Record<string, string> => ({
   "docs/cli.md": cliPage(),
   "docs/settings.md": settingsPage(),
   "docs/errors.md": errorsPage(),
+  "docs/mcp.md": mcpPage(),
+  "ARCHITECTURE.md": withLimits(),
   "tests/api/openapi.golden.json": `${JSON.stringify(openapiDocument(ROUTES), undefined, 2)}\n`,
 });
+
+/** ARCHITECTURE.md with its table of limits, made from the constants and the comments above them. */
+function withLimits(): string {
+  const source = readFileSync(join(ROOT, "src/protocol/limits.ts"), "utf8");
+  const rows: unknown[][] = [];
+  let meaning = "";
+  for (const line of source.split("\n")) {
+    const comment = /^\/\*\* (.*) \*\/$/.exec(line)?.[1];
+    const name = /^export const (\w+)/.exec(line)?.[1];
+    if (comment !== undefined) meaning = comment;
+    if (name === undefined) continue;
+    const value = (limits as Record<string, number>)[name]!;
+    rows.push([`\`${name}\``, value.toLocaleString("en-US"), meaning || "as above"]);
+    meaning = "";
+  }
+  const text = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+  const [begin, end] = ["<!-- limits:begin -->", "<!-- limits:end -->"];
+  return `${text.slice(0, text.indexOf(begin) + begin.length)}\n${table(["limit", "value", "what it bounds"], rows)}\n${text.slice(text.indexOf(end))}`;
+}
+
+function mcpPage(): string {
+  const sections = TOOLS.map((tool) => {
+    const { readOnlyHint, destructiveHint, idempotentHint } = annotationsOf(tool);
+    const hints = [readOnlyHint && "read-only", destructiveHint && "destructive", idempotentHint && "idempotent"].filter(Boolean).join(", ");
+    const fields = Object.entries(tool.input.properties as Record<string, Record<string, unknown>>).map(([name, field]) => [
+      `\`${name}\``,
+      `${(field["enum"] as string[] | undefined)?.join(", ") ?? field["type"] ?? "object"}${field["default"] === undefined ? "" : `, default ${JSON.stringify(field["default"])}`}`,
+      field["description"] ?? "",
+    ]);
+    return [
+      `### ${tool.name}`,
+      `${tool.description}${hints ? ` (${hints})` : ""}`,
+      ...(fields.length > 0 ? [table(["field", "form", "meaning"], fields)] : []),
+    ].join("\n\n");
+  });
+  return page(
+    "The MCP tools",
+    "Any MCP client gets these over HTTP at `/mcp` or on standard input and output with `kxm mcp`; `kxm connect` sets either up ([agents](agents.md)). Answers are short JSON and end with `next`: what to do now. A refusal is an answer, too, with `code`, `error` and `next`.",
+    `The hub is stateless here: a restart is not noticed. The whole list costs a model about ${Math.round(JSON.stringify(LISTED).length / 4 / 100) * 100} tokens.`,
+    ...sections,
+  );
+}
 
 const page = (title: string, ...parts: string[]) => `# ${title}\n\n${MADE}\n\n${parts.join("\n\n")}\n`;
 const cell = (text: unknown) => String(text).replaceAll("|", "\\|").replaceAll("\n", " ");
