@@ -1,4 +1,5 @@
 // Every screen and fragment of the dashboard, in one list. What is not here does not exist.
+import * as agent from "./agent.tsx";
 import * as agents from "./agents.tsx";
 import * as approval from "./approval.tsx";
 import * as approvalBulk from "./approval-bulk.tsx";
@@ -20,6 +21,7 @@ const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFra
 export const SCREENS: readonly Screen[] = [
   nav,
   ...agents.screens,
+  ...agent.screens,
   ...messages.screens,
   ...message.screens,
   ...compose.screens,
