@@ -42,82 +42,32 @@ const Actor = ({ event: { actor }, context }: { event: EventRow; context: Contex
 
 type Teller = (event: EventRow, context: Context) => Sentence | undefined;
 
-const ofMessages: Teller = (event, context) => {
-  const head = context.named.heads.get(event.subjectId);
-  if (!head) return undefined;
-  const { project } = context;
-  const it = (words: string) => <Ref href={messageLink(head.id, { project })}>{words}</Ref>;
-  const from = <Agent id={head.senderId} name={head.senderName} project={project} />;
-  const to = <Agent id={head.recipientId} name={head.recipientName} project={project} />;
-  const told = (icon: IconName, tone: Tone, words: Child): Sentence => ({ icon, tone, text: words });
-  switch (event.type) {
-    case "queued":
-      return told(
-        "messages",
-        "mute",
-        <>
-          {from} {it("asked")} {to}
-        </>,
-      );
-    case "turn_started":
-      return told(
-        "run",
-        "run",
-        <>
-          {to} began on {it("a request")} of {from}
-        </>,
-      );
-    case "replied":
-      return event.actor === head.recipientId
-        ? told(
-            "messages",
-            "ok",
-            <>
-              {to} {it("replied")} to {from}
-            </>,
-          )
-        : told(
-            "person",
-            "mute",
-            <>
-              operator {it("replied")} to {from} for {to}
-            </>,
-          );
-    case "cancelled":
-      return told(
-        "cancelled",
-        "mute",
-        <>
-          {it("A request")} of {from} to {to} was cancelled
-        </>,
-      );
-    case "expired":
-      return told(
-        "expired",
-        "bad",
-        <>
-          {it("A request")} of {from} to {to} expired unanswered
-        </>,
-      );
-    case "opened":
-      return told(
-        "audit",
-        "mute",
-        <>
-          operator opened {it("a text")} of {from}
-        </>,
-      );
-    case "dismissed":
-      return told(
-        "check",
-        "mute",
-        <>
-          operator put {it("a dead letter")} of {from} aside
-        </>,
-      );
-    default:
-      return undefined; // delivered, pushed, purged: steps of the way
-  }
+type Parts = { from: Child; to: Child; it: (words: string) => Child; byRecipient: boolean };
+/** Steps of the way (delivered, pushed) and what retention does are not told. */
+const MESSAGE_WORDS: Record<string, (parts: Parts) => Sentence> = {
+  queued: ({ from, to, it }) => ({ icon: "messages", tone: "mute", text: [from, " ", it("asked"), " ", to] }),
+  turn_started: ({ from, to, it }) => ({ icon: "run", tone: "run", text: [to, " began on ", it("a request"), " of ", from] }),
+  replied: ({ from, to, it, byRecipient }) =>
+    byRecipient
+      ? { icon: "messages", tone: "ok", text: [to, " ", it("replied"), " to ", from] }
+      : { icon: "person", tone: "mute", text: ["operator ", it("replied"), " to ", from, " for ", to] },
+  cancelled: ({ from, to, it }) => ({ icon: "cancelled", tone: "mute", text: [it("A request"), " of ", from, " to ", to, " was cancelled"] }),
+  expired: ({ from, to, it }) => ({ icon: "expired", tone: "bad", text: [it("A request"), " of ", from, " to ", to, " expired unanswered"] }),
+  opened: ({ from, it }) => ({ icon: "audit", tone: "mute", text: ["operator opened ", it("a text"), " of ", from] }),
+  dismissed: ({ from, it }) => ({ icon: "check", tone: "mute", text: ["operator put ", it("a dead letter"), " of ", from, " aside"] }),
+};
+
+const ofMessages: Teller = (event, { named, project }) => {
+  const head = named.heads.get(event.subjectId);
+  return (
+    head &&
+    MESSAGE_WORDS[event.type]?.({
+      from: <Agent id={head.senderId} name={head.senderName} project={project} />,
+      to: <Agent id={head.recipientId} name={head.recipientName} project={project} />,
+      it: (words) => <Ref href={messageLink(head.id, { project })}>{words}</Ref>,
+      byRecipient: event.actor === head.recipientId,
+    })
+  );
 };
 
 const AGENT_WORDS: Record<string, readonly [icon: IconName, tone: Tone, words: string]> = {
