@@ -1,7 +1,6 @@
 // The cast of `kxm demo`: agents that hand each other work, hold leases and answer, over the same HTTP API as any other agent.
-import { ask, type Connection, type Exchange, HubRefusal, open } from "../client/http.ts";
-import { readFrames } from "../client/sse.ts";
-import type { RegisterAnswer } from "../protocol/agents.ts";
+import { ask, type Connection, type Exchange, HubRefusal } from "../client/http.ts";
+import { type HubClient, hubClient, type Outgoing, registerAgent } from "../client/hub-client.ts";
 import type { Lease } from "../protocol/leases.ts";
 import type { Message } from "../protocol/messages.ts";
 
@@ -18,10 +17,9 @@ export interface Stage {
 }
 
 interface Actor {
-  name: string;
-  id: string;
+  hub: HubClient;
+  /** For what is no agent's talk: leases. */
   ask<T = any>(method: "GET" | "POST" | "DELETE", path: string, exchange?: Exchange): Promise<T>;
-  open(path: string): Promise<Response>;
 }
 
 const TASKS = [
@@ -76,14 +74,11 @@ async function perform(stage: Stage, part: (stage: Stage) => Promise<void>) {
 
 async function join(stage: Stage, name: string, purpose: string, model: string): Promise<Actor> {
   const { to, project, stopping } = stage;
-  const body = { name, project, purpose, model, host: "demo" };
-  const { agent, agentKey } = (await ask<RegisterAnswer>(to, "POST", "/v1/agents/register", { body, signal: stopping })).body;
+  const { agent, agentKey } = await registerAgent(to, { name, project, purpose, model, host: "demo" }, { signal: stopping });
   const headers = { "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agentKey };
   return {
-    name,
-    id: agent.id,
+    hub: hubClient(to, { id: agent.id, key: agentKey }, { signal: stopping }),
     ask: async (method, path, exchange = {}) => (await ask(to, method, path, { signal: stopping, ...exchange, headers })).body,
-    open: (path) => open(to, "GET", path, { signal: stopping, headers }),
   };
 }
 
@@ -98,12 +93,11 @@ async function rest({ pace, stopping }: Stage, least: number, most: number): Pro
   stopping.removeEventListener("abort", end);
 }
 
-const send = async (from: Actor, target: string, content: string, more: Record<string, unknown> = {}): Promise<Message> =>
-  (await from.ask("POST", "/v1/messages", { body: { target, content, allowOffline: true, ...more } })).message;
+const send = async (from: Actor, target: string, content: string, more: Partial<Outgoing> = {}): Promise<Message> =>
+  (await from.hub.send({ target, content, allowOffline: true, ...more })).message;
 
 /** The message once it ended, or as it is after a minute. */
-const answered = async (from: Actor, { id }: Message): Promise<Message> =>
-  (await from.ask("GET", `/v1/messages/${id}`, { query: { waitMs: 60_000 } })).message;
+const answered = (from: Actor, { id }: Message): Promise<Message> => from.hub.ended(id, { forMs: 60_000 });
 
 async function planner(stage: Stage) {
   const me = await join(stage, "planner", "Breaks work into tasks and hands them out", "large");
@@ -114,7 +108,7 @@ async function planner(stage: Stage) {
     if (result.reply) await answered(me, await send(me, "reviewer", `Please review: ${result.reply.content}`, { correlationId, replyTo: result.id }));
     if (round % 2 === 0) await send(me, "docs", `Write down what changed: ${task.done}`, { correlationId });
     if (round % 3 === 0) await send(me, "docs", "Quick: is the changelog current?", { correlationId, ttlMs: 5_000 });
-    if (round % 5 === 0) await me.ask("DELETE", `/v1/messages/${(await send(me, "reviewer", "Never mind the last one.", { correlationId })).id}`);
+    if (round % 5 === 0) await me.hub.cancel((await send(me, "reviewer", "Never mind the last one.", { correlationId })).id);
     await rest(stage, 2_000, 6_000);
   }
 }
@@ -122,16 +116,14 @@ async function planner(stage: Stage) {
 /** Waits at its stream for requests and does them one after another. */
 async function worker(stage: Stage, name: string, purpose: string, work: (stage: Stage, me: Actor, request: Message) => Promise<string>) {
   const me = await join(stage, name, purpose, "large");
-  const response = await me.open(`/v1/events?agentId=${me.id}`);
-  for await (const frame of readFrames(response)) {
-    if (frame.event !== "message") continue;
-    const { message } = JSON.parse(frame.data) as { message: Message };
+  for await (const heard of me.hub.events()) {
+    if (heard.event !== "message") continue;
+    const { message } = heard;
     await unlessEnded(async () => {
-      await me.ask("POST", `/v1/messages/${message.id}/ack`);
+      await me.hub.acknowledge(message.id);
       await rest(stage, 300, 1_500);
-      await me.ask("POST", `/v1/messages/${message.id}/ack`, { body: { phase: "turn" } });
-      const content = await work(stage, me, message);
-      await me.ask("POST", `/v1/messages/${message.id}/reply`, { body: { content } });
+      await me.hub.acknowledge(message.id, "turn");
+      await me.hub.reply(message.id, await work(stage, me, message));
     });
   }
 }
@@ -187,14 +179,14 @@ async function visitor(stage: Stage) {
     await rest(stage, 10_000, 20_000);
     if (stage.stopping.aborted) return;
     const me = await join(stage, "docs", "Keeps the documentation true", "small");
-    const { messages } = await me.ask<{ messages: Message[] }>("GET", `/v1/agents/${me.id}/inbox`);
+    const { messages } = await me.hub.inbox();
     for (const { id } of messages) {
       await unlessEnded(async () => {
-        await me.ask("POST", `/v1/messages/${id}/ack`);
+        await me.hub.acknowledge(id);
         await rest(stage, 500, 2_000);
-        await me.ask("POST", `/v1/messages/${id}/reply`, { body: { content: "Written, with an example." } });
+        await me.hub.reply(id, "Written, with an example.");
       });
     }
-    await me.ask("DELETE", `/v1/agents/${me.id}`);
+    await me.hub.signOff();
   }
 }

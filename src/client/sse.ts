@@ -12,9 +12,10 @@ const FRAME_CHARS_MAX = 4_194_304;
 
 /**
  * The frames of an event stream, in order. Ends when the sender closes it; comments and `retry:` are skipped.
+ * @param onId told of every id, also of one that comes without data (heartbeats of a quiet stream carry the cursor)
  * @throws whatever reading the body throws, and an Error for a frame without end
  */
-export async function* readFrames(response: Response): AsyncGenerator<Frame> {
+export async function* readFrames(response: Response, onId?: (id: string) => void): AsyncGenerator<Frame> {
   if (!response.body) return;
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
@@ -28,8 +29,9 @@ export async function* readFrames(response: Response): AsyncGenerator<Frame> {
       const blocks = text.split(/\r\n\r\n|\n\n|\r\r/);
       text = blocks.pop()!;
       for (const block of blocks) {
-        const frame = parseFrame(block);
-        if (frame) yield frame;
+        const { hasData, ...frame } = parseFrame(block);
+        if (frame.id !== undefined) onId?.(frame.id);
+        if (hasData) yield frame;
       }
     }
   } finally {
@@ -37,8 +39,8 @@ export async function* readFrames(response: Response): AsyncGenerator<Frame> {
   }
 }
 
-/** One block between blank lines, or undefined when it holds no data. */
-function parseFrame(block: string): Frame | undefined {
+/** One block between blank lines. */
+function parseFrame(block: string): Frame & { hasData: boolean } {
   let event = "message";
   let id: string | undefined;
   const data: string[] = [];
@@ -51,5 +53,5 @@ function parseFrame(block: string): Frame | undefined {
     else if (name === "id") id = value;
     else if (name === "data") data.push(value);
   }
-  return data.length > 0 ? { event, id, data: data.join("\n") } : undefined;
+  return { event, id, data: data.join("\n"), hasData: data.length > 0 };
 }

@@ -38,7 +38,7 @@ export async function send(tx: Tx, sender: Caller, request: SendBody, ttlMs: num
  * @throws HubError idempotency_conflict, target_not_found, self_target
  */
 export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: Origin & { ttlMs: number }) {
-  const { idempotencyKey = null, target, content } = request;
+  const { idempotencyKey = null, content } = request;
   const ttlMs = request.ttlMs ?? more.ttlMs;
   const earlier = idempotencyKey === null ? undefined : await tx.messages.findByKey(sender.id, idempotencyKey);
   if (earlier) {
