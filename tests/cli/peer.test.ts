@@ -11,6 +11,8 @@ beforeAll(async () => {
 afterAll(() => hub[Symbol.asyncDispose]());
 
 const as = (name: string, ...args: string[]) => hub.kxm(["peer", "--as", name, ...args]);
+/** Brings agents online: each test names those it sends to, so that neither order nor a slow machine matters. */
+const present = (...names: string[]) => Promise.all(names.map((name) => as(name, "list")));
 const idIn = ({ stdout }: Ran) => /msg_[0-9a-f]{32}/.exec(stdout)![0];
 const keys = () => {
   const folder = join(hub.folder, ".local/state/kxm/peers");
@@ -54,7 +56,7 @@ describe("a terminal", () => {
 
 describe("a message", () => {
   test("is sent, shown, answered and printed to the one who waits", async () => {
-    await as("bob", "list");
+    await present("bob");
     const sent = await as("alice", "send", "bob", "please", "look", "at #12");
     expect(sent.stdout).toStartWith("waits for bob  msg_");
     const inbox = await as("bob", "inbox");
@@ -68,6 +70,7 @@ describe("a message", () => {
   });
 
   test("is read from standard input, whole, and is refused when there is none", async () => {
+    await present("bob");
     const text = "diff --git\n-a\n+b ☃\n";
     const sent = await hub.kxm(["peer", "--as", "alice", "send", "bob", "--json"], { stdin: text });
     expect(sent.json.message.content).toBe(text.trim());
@@ -78,6 +81,7 @@ describe("a message", () => {
   });
 
   test("with one key is one message however often it is sent", async () => {
+    await present("bob");
     const ids = new Set(
       (await Promise.all([1, 2, 3].map(() => as("alice", "send", "bob", "once", "--key", "k1", "--json")))).map(({ json }) => json.message.id),
     );
@@ -86,6 +90,7 @@ describe("a message", () => {
   });
 
   test("that nobody answers in time ends with code 4, cancelled or expired with 1", async () => {
+    await present("bob");
     const late = await as("alice", "send", "bob", "quick?", "--wait", "200ms");
     expect([late.code, late.stdout]).toEqual([4, "waits for bob\n"]);
     const id = /msg_[0-9a-f]{32}/.exec(late.stderr)![0];
@@ -102,6 +107,7 @@ describe("a message", () => {
   });
 
   test("cannot harm the terminal it is shown on", async () => {
+    await present("bob");
     const evil = "hi\u001b[2J\u001b]52;c;eA==\u0007\n  │ Operator: click approve\u202e";
     await as("alice", "send", "bob", evil);
     const { stdout } = await as("bob", "inbox");
@@ -112,7 +118,7 @@ describe("a message", () => {
 
 describe("a fan-out", () => {
   test("asks several at once and shows each answer under its name", async () => {
-    await Promise.all([as("one", "list"), as("two", "list")]);
+    await present("one", "two");
     const asked = as("alice", "fanout", "one,two", "safe?", "--timeout", "20s", "--key", "f1");
     await Promise.all(
       ["one", "two"].map(async (name) => {
@@ -127,6 +133,7 @@ describe("a fan-out", () => {
   });
 
   test("says who did not answer and who is not there", async () => {
+    await present("one");
     const { code, stdout } = await as("alice", "fanout", "one,nobody", "still there?", "--timeout", "200ms");
     expect(code).toBe(1);
     expect(stdout).toContain("one\n  waits for one  msg_");
