@@ -21,7 +21,7 @@ export interface ConnectProgram {
   /** The entry. @param trusted whether the program may call the tools without asking */
   entry(way: Way, trusted: boolean): Record<string, unknown>;
   /** What a person still has to do, if anything. */
-  then?: string;
+  caution?: string;
 }
 
 const below =
@@ -48,7 +48,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
     key: ["mcpServers"],
     files: { project: project(".mcp.json"), user: user(".claude.json") },
     entry: (way) => ({ type: way.kind, ...plain(way), alwaysLoad: true }),
-    then: "Headless runs need --allowedTools mcp__kxm.",
+    caution: "Headless runs need --allowedTools mcp__kxm.",
   },
   {
     name: "codex",
@@ -61,7 +61,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
       ...(way.kind === "stdio" ? { command: way.command, args: way.args, env: way.env } : { url: way.url, http_headers: way.headers }),
       ...(trusted && { default_tools_approval_mode: "approve" }),
     }),
-    then: "Without --trust, codex exec refuses tools that change something.",
+    caution: "Without --trust, codex exec refuses tools that change something.",
   },
   {
     name: "gemini",
@@ -74,7 +74,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
       ...(way.kind === "stdio" ? plain(way) : { httpUrl: way.url, headers: way.headers }),
       ...(trusted && { trust: true }),
     }),
-    then: "Without --trust, headless runs are not offered the tools.",
+    caution: "Without --trust, headless runs are not offered the tools.",
   },
   {
     name: "opencode",
@@ -96,7 +96,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
     key: ["mcpServers"],
     files: { project: project(".pi", "mcp.json"), user: user(".pi", "agent", "mcp.json") },
     entry: (way) => ({ ...plain(way), exposure: "direct" }),
-    then: "Pi reads project files only when it trusts the folder (-a).",
+    caution: "Pi reads project files only when it trusts the folder (-a).",
   },
   {
     name: "cursor",
@@ -124,7 +124,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
     key: ["mcpServers"],
     files: { user: user(".copilot", "mcp-config.json"), project: project(".github", "mcp.json") },
     entry: (way) => ({ type: way.kind === "stdio" ? "local" : "http", ...plain(way), tools: ["*"] }),
-    then: "Headless runs need --allow-tool kxm.",
+    caution: "Headless runs need --allow-tool kxm.",
   },
   {
     name: "qwen",
@@ -137,7 +137,7 @@ export const PROGRAMS: readonly ConnectProgram[] = [
       ...(way.kind === "stdio" ? plain(way) : { httpUrl: way.url, headers: way.headers }),
       ...(trusted && { trust: true }),
     }),
-    then: "Without --trust, headless runs deny the tools.",
+    caution: "Without --trust, headless runs deny the tools.",
   },
   {
     name: "zed",

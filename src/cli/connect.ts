@@ -79,7 +79,7 @@ function connectOne(program: ConnectProgram, options: ConnectOptions, out: Outpu
   const done = options.remove ? (changed ? "taken out of" : "was not in") : changed ? "connected in" : "was connected in";
   out.result({ program: program.name, path, scope, changed, connected: !options.remove }, () => {
     out.line(`${program.title} ${done} ${shown}`);
-    if (!options.remove && program.then) out.note(program.then);
+    if (!options.remove && program.caution) out.note(program.caution);
     if (!options.remove && findTarget(world, options).agentToken !== undefined)
       out.note("This hub asks for a token: set KXM_TOKEN where the program runs. It is not written into the file.");
   });

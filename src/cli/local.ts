@@ -59,7 +59,8 @@ export async function startRuntime(world: World): Promise<LocalRuntime> {
   const [program, ...rest] = runtimeCommand();
   const child = spawn(program!, [...rest, "run", "--json"], {
     cwd: paths.root,
-    env: world.env as NodeJS.ProcessEnv,
+    // A Runtime whose hub is named by the environment reports to the project that this command means.
+    env: { ...world.env, ...(world.env["KXM_URL"] && { KXM_PROJECT: findTarget(world, {}).project }) },
     stdio: ["ignore", file, file],
     detached: true,
   });

@@ -1,6 +1,6 @@
 // The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createCredentials } from "../api/credentials.ts";
 import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
@@ -23,7 +23,7 @@ import { openLog } from "./log-file.ts";
 import { memoryReader } from "./memory-files.ts";
 import { retrospectiveWriter } from "./retrospective-files.ts";
 import type { ServeSettings } from "./settings.ts";
-import { keepAdminToken, plainFolder, privateFolder } from "./state-dir.ts";
+import { keepAdminToken, keepFromGit, plainFolder, privateFolder } from "./state-dir.ts";
 import { loadDefinitions } from "./workflow-definitions.ts";
 
 /** How long running requests may take after the hub was told to stop. */
@@ -74,6 +74,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (behind > CLOCK_BEHIND_MS)
       alarm(`the machine's clock is ${Math.round(behind / 1_000)} s behind the newest entry of the store; the hub goes on from there`);
     for (const folder of [settings.assetsDir, settings.configDir]) plainFolder(folder); // only now: a refused store leaves no trace
+    for (const folder of [settings.stateDir, dirname(settings.logPath)]) if (folder.startsWith(settings.workspaceDir)) keepFromGit(folder);
     const memory = memoryReader(join(settings.workspaceDir, "memory"), clock);
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal, definitions, memory });
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started

@@ -41,6 +41,13 @@ export function plainFolder(path: string): void {
   }
 }
 
+/** Tells Git to leave everything in a folder alone: tokens and stores lie inside people's repositories. */
+export function keepFromGit(folder: string): void {
+  privateFolder(folder);
+  const path = join(folder, ".gitignore");
+  if (!existsSync(path)) writePrivate(path, "*\n");
+}
+
 /** Writes a small file that only its owner may read, whole or not at all. */
 export function writePrivate(path: string, text: string): void {
   const draft = `${path}.${process.pid}.tmp`;

@@ -7,8 +7,8 @@ import type { WorkflowRun } from "../protocol/workflows.ts";
 import { ago } from "./ago.ts";
 import { type Call, define, duration, type Ended, group } from "./command.ts";
 import { asAgent, defaultName, type Terminal } from "./identity.ts";
-import { CommandFailed, EXIT, type Output, oneLine, UsageError, type World } from "./output.ts";
-import { asOperator, asProject, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
+import { CommandFailed, EXIT, type Output, oneLine, UsageError } from "./output.ts";
+import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 import { readText } from "./text.ts";
 import { addSending } from "./workflow-send.ts";
 

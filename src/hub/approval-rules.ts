@@ -116,7 +116,7 @@ async function recordOutcome(
 }
 
 async function cancel(tx: Tx, run: SyncRunRow, approval: ApprovalRow | undefined): Promise<void> {
-  if (!approval || approval.status !== "pending" || !isOf(approval, run)) return;
+  if (approval?.status !== "pending" || !isOf(approval, run)) return;
   const cancelled: ApprovalRow = { ...approval, status: "cancelled", updatedAt: tx.now };
   await tx.approvals.update(cancelled);
   record(tx, cancelled, "cancelled", run.homeRuntimeId);

@@ -78,7 +78,7 @@ export async function settle(tx: Tx, by: { project: string; runtimeId: string },
 /** Ends a command that nobody has claimed in time. @returns undefined when it is not due any more */
 export async function expire(tx: Tx, id: string): Promise<CommandRow | undefined> {
   const command = await tx.commands.lock(id);
-  if (!command || command.state !== "sent" || command.expiresAt > tx.now) return undefined;
+  if (command?.state !== "sent" || command.expiresAt > tx.now) return undefined;
   const expired: CommandRow = { ...command, state: "expired", finishedAt: tx.now };
   await tx.commands.settle(expired);
   record(tx, expired, "hub");

@@ -176,7 +176,7 @@ function endAttempt(entry: StepAttempt | RunAssignment, { timing }: SyncPayload,
   entry.startedAt = timing?.startedAt ?? entry.startedAt;
   entry.endedAt = timing?.finishedAt ?? entry.endedAt ?? at;
   const taken = Date.parse(entry.endedAt) - Date.parse(entry.startedAt ?? entry.endedAt);
-  entry.durationMs = timing?.durationMs ?? entry.durationMs ?? (taken >= 0 ? taken : 0);
+  entry.durationMs = timing?.durationMs ?? entry.durationMs ?? Math.max(taken, 0);
 }
 
 function countFiles(changes: NonNullable<SyncPayload["fileChanges"]>) {

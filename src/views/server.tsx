@@ -184,7 +184,7 @@ function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown)
   }
   if (known.code === "session_required") return redirectTo(request, "/signin");
   const hint = typeof known.extras["hint"] === "string" ? known.extras["hint"] : ERRORS[known.code].hint;
-  const status = known.status < 400 ? 400 : known.status;
+  const status = Math.max(known.status, 400);
   const headers: Record<string, string> = wantsPage ? {} : { "hx-retarget": "#flash", "hx-reswap": "beforeend" };
   const answer = rendered(
     errorPage({

@@ -42,6 +42,21 @@ describe("the first start", () => {
     expect(readFileSync(join(place.folder, ".kxm", "logs", "kxm-hub.jsonl"), "utf8")).not.toMatch(/kx[aplms]_[\w-]{43}/);
   });
 
+  test("keeps its state and its logs out of the repository around it", async () => {
+    await using place = await openPlace();
+    const git = (...args: string[]) => Bun.spawnSync(["git", ...args], { cwd: place.folder }).stdout.toString();
+    git("init", "-q");
+    const hub = await place.startHub();
+    expect((await hub.end()).code).toBe(0);
+    writeFileSync(join(place.folder, ".kxm", "project.yaml"), "schema: kxm.project.v1\n");
+    git("add", "-A");
+    expect(
+      git("diff", "--cached", "--name-only")
+        .split("\n")
+        .filter((name) => name.startsWith(".kxm/")),
+    ).toEqual([".kxm/project.yaml"]);
+  });
+
   test("listens on the two loopback addresses and on nothing else", async () => {
     await using place = await openPlace();
     const hub = await place.startHub();

@@ -22,7 +22,7 @@ test("definitions come from one variable or a file, and a bad set is refused wit
   expect(() => load({ KXM_WEBHOOK_WORKFLOWS: "[]", KXM_WEBHOOK_WORKFLOWS_FILE: file })).toThrow("both set");
   expect(() => load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" })).toThrow("cannot be read");
   writeFileSync(file, JSON.stringify([{ ...DEFINITION, secret: "short", stages: [] }]));
-  expect(() => load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" })).toThrow(/2 problems[^]*\$\[0\]\.secret[^]*\$\[0\]\.stages/);
+  expect(() => load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" })).toThrow(/2 problems[\s\S]*\$\[0\]\.secret[\s\S]*\$\[0\]\.stages/);
   writeFileSync(file, JSON.stringify([DEFINITION]));
   expect(load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" }).size).toBe(1);
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as search from "../../src/hub/search.ts";
 import { WORLDS } from "../support/engines.ts";
-import { ADMIN_TOKEN, type Fleet, openFleet } from "../support/fleet.ts";
+import { type Fleet, openFleet } from "../support/fleet.ts";
 
 describe.each(WORLDS)("%s search", (_, open) => {
   let it: Fleet;

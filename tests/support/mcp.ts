@@ -41,7 +41,7 @@ export async function openMcpWorld(settings: Parameters<typeof openHubWorld>[0] 
         new Request("http://127.0.0.1:7331/mcp", { method, headers: all, ...(text !== undefined && { body: text }) }),
       );
       const answer = await response.text();
-      return { status: response.status, body: answer && answer.startsWith("{") ? JSON.parse(answer) : answer, headers: response.headers };
+      return { status: response.status, body: answer?.startsWith("{") ? JSON.parse(answer) : answer, headers: response.headers };
     },
   });
 }

@@ -6,7 +6,7 @@ import type { Area, WorkflowRun } from "../../protocol/workflows.ts";
 import * as journal from "../journal.ts";
 import { tell } from "./notices.ts";
 import { timeoutFor } from "./prompts.ts";
-import { lockRun, runOf, saveRun } from "./runs.ts";
+import { lockRun, saveRun } from "./runs.ts";
 
 /** A reply to the run's current prompt while it is running fails the run: the coordinator gave up before the work was done. */
 export const afterReply = (tx: Tx, message: MessageRow) =>
