@@ -15,6 +15,7 @@ import { type StorageTrouble, watchStorage } from "./storage-watch.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
 
+const FIRST_LOOK_MS = 250; // a hub that starts answers first
 const USE_FLUSH_MS = 5_000;
 const STORAGE_LOOK_MS = 5_000;
 const WAITS_MAX = 100; // overdue waits failed in one round
@@ -104,7 +105,7 @@ export function createLoop(hub: Hub, jobs: readonly Job[] = jobsOf(hub)): Loop {
 
   return {
     runOnce,
-    start: () => arm(1),
+    start: () => arm(FIRST_LOOK_MS),
     async stop() {
       stopped = true;
       clearTimeout(timer);
