@@ -53,9 +53,14 @@ export function jsonObject(text: string): Json | undefined {
 const count = (value: unknown): number | undefined => (Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined);
 const amount = (value: unknown): number | undefined => (typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined);
 
-/** Usage from whatever members a program has; a reported cost only where it is a number. */
+/**
+ * Usage from whatever members a program has; a reported cost only where it is a number. A cost of 0 for tokens that were used says that the program
+ * knows no price of the model: that is unknown, not free.
+ */
 export function usage(given: { input?: unknown; output?: unknown; cacheRead?: unknown; cacheWrite?: unknown; cost?: unknown }): Usage {
-  const cost = amount(given.cost);
+  const said = amount(given.cost);
+  const used = (count(given.input) ?? 0) + (count(given.output) ?? 0) > 0;
+  const cost = said === 0 && used ? undefined : said;
   return {
     inputTokens: count(given.input),
     outputTokens: count(given.output),

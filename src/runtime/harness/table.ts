@@ -124,8 +124,12 @@ const opencode: Row = {
   arguments: (start) => ["run", "--format", "json", ...(start.resume ? ["-s", start.sessionId] : []), ...model("-m", start, true)],
   prompt: "stdin",
   env: ["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
-  settings: (start): Record<string, string> =>
-    start.access === "write" ? {} : { OPENCODE_CONFIG_CONTENT: JSON.stringify({ permission: { edit: "deny", bash: "deny" } }) },
+  // Its start would wait for a list of models and an update; a reader's own configuration is merged with the denials.
+  settings: (start): Record<string, string> => ({
+    OPENCODE_DISABLE_MODELS_FETCH: "1",
+    OPENCODE_DISABLE_AUTOUPDATE: "1",
+    ...(start.access === "read" && { OPENCODE_CONFIG_CONTENT: JSON.stringify({ permission: { edit: "deny", bash: "deny" } }) }),
+  }),
   read: readOpenCode,
   resumes: true,
   version: ["--version"],
