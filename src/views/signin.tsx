@@ -10,7 +10,7 @@ import { newSecret } from "../protocol/ids.ts";
 import { SESSION_AGE_MS, SESSION_IDLE_MS } from "../protocol/limits.ts";
 import { cookieValues, csrfOf, sessionCookie } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
-import type { Visit } from "./screen.ts";
+import type { Answer, Visit } from "./screen.ts";
 import { SoloLayout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
 import { SignIn } from "./ui/signin.tsx";
 
@@ -35,8 +35,11 @@ function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
   );
 }
 
+/** Who sees this page is not signed in, and programs are told so too. */
+const refused = (html: Html): Answer => ({ html, status: 401 });
+
 /** Shows the form; with `?link=` signs in and leads on to a clean address. A look ahead (HEAD) uses nothing up. */
-export async function signInPage(hub: Hub, request: Request): Promise<Html | Response> {
+export async function signInPage(hub: Hub, request: Request): Promise<Answer> {
   const { searchParams } = new URL(request.url);
   const back = backOf(searchParams.get("back"));
   const link = searchParams.get("link");
@@ -53,28 +56,31 @@ export async function signInPage(hub: Hub, request: Request): Promise<Html | Res
     return begun(request, secret, back);
   } catch (error) {
     if (!(error instanceof HubError && error.code === "signin_link_invalid")) throw error;
-    const refused = page(hub, request, back, {
-      tone: "attn",
-      title: "This link no longer works",
-      text: "A sign-in link works once and for 60 seconds. Ask for another.",
-    });
-    return refused;
+    return refused(
+      page(hub, request, back, {
+        tone: "attn",
+        title: "This link no longer works",
+        text: "A sign-in link works once and for 60 seconds. Ask for another.",
+      }),
+    );
   }
 }
 
 /** Signs in with a token from the form. */
-export async function signIn(hub: Hub, request: Request): Promise<Html | Response> {
+export async function signIn(hub: Hub, request: Request): Promise<Answer> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) requireJson(request);
   const form = new URLSearchParams(new TextDecoder().decode(await readBytes(request)));
   const back = backOf(form.get("back"));
   const who = await whoHas(hub, (form.get("token") ?? "").trim());
   if (!who)
-    return page(hub, request, back, {
-      tone: "bad",
-      title: "This token is not accepted",
-      text: "It is unknown, revoked, expired, or made for agents. Run kxm open on the hub's machine instead.",
-    });
+    return refused(
+      page(hub, request, back, {
+        tone: "bad",
+        title: "This token is not accepted",
+        text: "It is unknown, revoked, expired, or made for agents. Run kxm open on the hub's machine instead.",
+      }),
+    );
   const secret = newSecret("kxs");
   await hub.engine.write("", (tx) => sessions.begin(tx, who, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
   return begun(request, secret, back);

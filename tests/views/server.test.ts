@@ -52,6 +52,7 @@ test("a one-time link becomes a session cookie by a redirect to a clean address,
   const second = await it.get(`/signin?link=${secret}`);
   expect(second.headers.get("set-cookie")).toBeNull();
   expect(second.html).toContain("no longer works");
+  expect(second.status).toBe(401);
 });
 
 test("a link is too old after 60 seconds, and a look ahead does not use it up", async () => {
@@ -89,7 +90,8 @@ test("a token signs in with its role; an agents' token, a wrong and a revoked on
   expect([answer.status, answer.headers.get("location")]).toEqual([303, "/agents/a"]);
   const cookie = answer.headers.get("set-cookie")!.split(";")[0]!;
   expect((await it.get("/agents/a", { cookie })).html).toContain("viewer");
-  for (const token of ["", "kxm_wrong", (await make("project")).secret]) expect((await it.post("/signin", { token })).html).toContain("not accepted");
+  for (const token of ["", "kxm_wrong", (await make("project")).secret])
+    expect(await it.post("/signin", { token })).toMatchObject({ status: 401, html: expect.stringContaining("not accepted") });
   await it.hub.engine.write("", (tx) => tokens.revoke(tx, { actor: "admin", role: "admin" }, viewer.id));
   expect((await it.get("/agents/a", { cookie })).status).toBe(303);
   expect((await it.post("/signin", { token: viewer.secret })).html).toContain("not accepted");
