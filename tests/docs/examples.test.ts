@@ -70,7 +70,7 @@ test.skipIf(!Bun.which("python3"))("agent.py registers and answers what waits fo
   const said = await runFile(["python3"], "agent.py", code, { KXM_URL: hub.url, ...project });
   expect(said).toContain(`answered ${sent.json.message.id}`);
   const got = await hub.kxm(["peer", "--as", "me", "get", sent.json.message.id, "--json"], { env: project });
-  expect(got.json.message).toMatchObject({ status: "replied", replyContent: "You said: hello" });
+  expect(got.json.message).toMatchObject({ status: "replied", reply: { content: "You said: hello" } });
 });
 
 const WHSEC = `whsec_${Buffer.from("a secret of twenty-four b").toString("base64")}`;

@@ -66,7 +66,7 @@ test("a link is too old after 60 seconds, and a look ahead does not use it up", 
   };
   const late = await make();
   it.clock.now += 60_000;
-  expect((await it.get(`/signin?link=${late}`)).status).toBe(200);
+  expect((await it.get(`/signin?link=${late}`)).status).toBe(401);
   const looked = await make();
   await it.app.handle(new Request(`http://127.0.0.1:7331/signin?link=${looked}`, { method: "HEAD" }));
   expect((await it.get(`/signin?link=${looked}`)).status).toBe(303);
