@@ -329,7 +329,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     (t) => [
       index("approvals_project").on(t.project, t.requestedAt, t.id),
       index("approvals_status").on(t.project, t.status, t.requestedAt, t.id),
-      index("approvals_run").on(t.projectId, t.runId),
+      index("approvals_run").on(t.projectId, t.runId, t.requestedAt),
       index("approvals_project_decided").on(t.project, t.decidedAt, t.id).where(sql`decided_at is not null`),
       index("approvals_decided").on(t.decidedAt).where(sql`decided_at is not null`),
       check("approvals_status", sql`status in ('pending', 'approved', 'rejected', 'cancelled')`),

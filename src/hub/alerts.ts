@@ -44,7 +44,7 @@ export async function raise(tx: Tx, { reopens = false, subject, data = {}, ...ca
   return true;
 }
 
-/** Takes note of an alert, once; a repeat changes nothing. @param allowed which projects the caller may act in @throws HubError alert_not_found */
+/** Takes note of an alert, once; a repeat changes nothing. @throws HubError alert_not_found */
 export async function acknowledge(tx: Tx, by: By, id: string, reason: string): Promise<AlertRow> {
   const alert = await tx.alerts.find(id);
   if (!alert) throw notFound(id);

@@ -112,10 +112,6 @@ export async function ofRun(read: Stores, run: SyncRunRow, { after, limit }: { a
   return { commands: shown.map(commandOf), ...(rows.length > limit && { next: shown.at(-1)!.seq }) };
 }
 
-/** What a Runtime has not finished yet, oldest first. */
-export const inFlight = async (read: Stores, project: string, runtimeId: string, limit: number): Promise<Command[]> =>
-  (await read.commands.open(project, runtimeId, 0, limit)).map(commandOf);
-
 /** A command with its state, for people. A prompt is a body: only its length is shown. */
 export function commandOf(row: CommandRow): Command {
   const { prompt, ...payload } = row.payload;

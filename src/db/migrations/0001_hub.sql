@@ -243,7 +243,7 @@ create table approvals (
 ) strict;
 create index approvals_project on approvals (project, requested_at, id);
 create index approvals_status on approvals (project, status, requested_at, id);
-create index approvals_run on approvals (project_id, run_id);
+create index approvals_run on approvals (project_id, run_id, requested_at);
 create index approvals_project_decided on approvals (project, decided_at, id) where decided_at is not null;
 create index approvals_decided on approvals (decided_at) where decided_at is not null;
 
