@@ -54,5 +54,18 @@ export function markupOf(html: string): { elements: Set<string>; attributes: Set
   return { elements, attributes };
 }
 
+const FOREIGN = /^(iframe|object|embed|base|math|style|b|img|link|meta|script)$/;
+const DANGEROUS = /^on|^srcdoc$|^style$|^hx-on|^data-hx|^hx-vals|^sse|^hx-ext/;
+
+/**
+ * What a page has that only hostile text could have brought in: elements and attributes we never write.
+ * @param own elements of the frame itself that are fine (its script, stylesheet and meta)
+ */
+export function intrudersOf(html: string, own: readonly string[] = ["link", "meta", "script"]): string[] {
+  const { elements, attributes } = markupOf(html);
+  const foreign = [...elements].filter((name) => FOREIGN.test(name) && !(html.startsWith("<!doctype") && own.includes(name)));
+  return [...foreign, ...[...attributes].filter((name) => DANGEROUS.test(name))];
+}
+
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", "#39": "'", "#x27": "'", "#34": '"' };
 const decoded = (text: string) => text.replaceAll(/&(#?\w+);/g, (whole, name: string) => ENTITIES[name] ?? whole);

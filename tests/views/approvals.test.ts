@@ -1,7 +1,7 @@
 // The inbox of approvals over a real hub: what is asked, decisions bound to the hash that was shown, one and many, and their receipts.
 import { expect, test } from "bun:test";
 import { type DashboardWorld, openDashboard } from "../support/dashboard.ts";
-import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
+import { attributesOf, hrefOf, intrudersOf, textsOf } from "../support/html.ts";
 import { APPROVAL, asks, beat, CONTENT_HASH, ended, moving, pushRun, refunds } from "../support/lived-in.ts";
 import { HASH, OTHER_RUNTIME, RUNTIME } from "../support/sync-events.ts";
 import { PAYLOADS } from "./payloads.ts";
@@ -189,22 +189,27 @@ test("the inbox comes in pages of fifty, longest wait first, over all projects",
 test("what is asked, the title of its run and the name of its machine are only text", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();
+  const ids = PAYLOADS.map((_, index) => `apr_hostile${String(index).padStart(4, "0")}`);
   for (const [index, payload] of PAYLOADS.entries()) {
-    const text = payload.slice(0, 900).trim();
-    await beat(it, { host: payload.slice(0, 60).trim() || "x" });
-    const id = `apr_hostile${String(index).padStart(4, "0")}`;
+    const runtimeId = `rtm_hostile${String(index).padStart(4, "0")}`;
+    await beat(it, { runtimeId, host: payload.slice(0, 60).trim() || "x" });
     const told = [
-      { type: "run.created" as const, payload: { workflowId: "w", displayTitle: text.slice(0, 190), status: "created" as const } },
-      asks(id, HASH, text, it.clock.now, "panel"),
+      { type: "run.created" as const, payload: { workflowId: "w", displayTitle: payload.slice(0, 190).trim(), status: "created" as const } },
+      asks(ids[index]!, HASH, payload.slice(0, 900), it.clock.now, "panel"),
     ];
-    await pushRun(it, `run_hostile${String(index).padStart(4, "0")}`, told);
-    for (const path of [`/approvals/${id}?act=reject`, "/approvals", `/approvals/outcome?decision=approve&pick=${id}`]) {
-      const { html, status } = await it.get(path, { cookie });
-      const { elements, attributes } = markupOf(html);
-      expect([path, status]).toEqual([path, 200]);
-      for (const bad of ["iframe", "object", "embed", "base", "math", "style", "b", "img"])
-        expect([index, elements.has(bad)]).toEqual([index, false]);
-      expect([...attributes].filter((one) => /^on|^srcdoc|^style$|^hx-on|^data-hx|^hx-vals|^sse|^hx-ext/.test(one))).toEqual([]);
-    }
+    await pushRun(it, `run_hostile${String(index).padStart(4, "0")}`, told, { runtimeId });
   }
+  const picks = ids.map((id) => `pick=${id}`).join("&");
+  const details = ids.slice(0, 12).map((id) => `/approvals/${id}?act=reject`);
+  for (const path of [
+    "/approvals",
+    "/ui/approvals",
+    `/approvals/outcome?decision=approve&${picks}`,
+    `/approvals/reject?decision=reject&${picks}`,
+    ...details,
+  ]) {
+    const { html, status } = await it.get(path, { cookie });
+    expect([path, status, intrudersOf(html)]).toEqual([path, 200, []]);
+  }
+  expect(textsOf((await it.get("/approvals", { cookie })).html, ".item__title")).toHaveLength(PAYLOADS.length);
 });

@@ -1,7 +1,7 @@
 // The pages of leases over a real hub: what they show, who may take one away, and that names are only text.
 import { expect, test } from "bun:test";
 import { openDashboard } from "../support/dashboard.ts";
-import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
+import { attributesOf, hrefOf, intrudersOf, textsOf } from "../support/html.ts";
 import { register, standInLine, take } from "../support/lived-in.ts";
 import { PAYLOADS } from "./payloads.ts";
 
@@ -117,21 +117,17 @@ test("without script the page of the resource asks before it takes away", async 
 test("names of resources and holders are only text, on the list, on the page and in the question", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();
-  const plain = markupOf((await it.get("/leases", { cookie })).html);
-  for (const [index, payload] of PAYLOADS.entries()) {
-    const name = payload.slice(0, 200).trim();
-    const ann = await register(it, payload.slice(0, 60).trim() || `agent ${index}`).catch(() => register(it, `agent ${index}`));
-    await take(it, ann, name);
-    const address = `/leases/${encodeURIComponent(name)}?project=shop`;
-    for (const path of ["/leases", address, `${address}&act=force-release`, `/leases?q=${encodeURIComponent(name)}`]) {
-      const { html, status } = await it.get(path, { cookie });
-      expect([path, status]).toEqual([path, 200]);
-      const { elements, attributes } = markupOf(html);
-      for (const bad of ["iframe", "object", "embed", "base", "math", "style", "b"]) expect([index, elements.has(bad)]).toEqual([index, false]);
-      expect([...attributes].filter((one) => /^on|^srcdoc|^style$|^hx-on|^data-hx|^hx-vals|^sse|^hx-ext/.test(one))).toEqual([]);
-      expect(plain.elements.has("svg")).toBeTrue();
-    }
+  const names = PAYLOADS.map((payload) => payload.slice(0, 200).trim());
+  for (const [index, name] of names.entries()) {
+    const holder = await register(it, name.slice(0, 60).trim()).catch(() => register(it, `agent ${index}`));
+    await take(it, holder, name);
+  }
+  const pages = names.map((name) => `/leases/${encodeURIComponent(name)}?project=shop&act=force-release`);
+  for (const path of ["/leases", "/ui/leases", `/leases?q=${encodeURIComponent(names[0]!)}`, ...pages]) {
+    const { html, status } = await it.get(path, { cookie });
+    expect([path, status, intrudersOf(html)]).toEqual([path, 200, []]);
   }
   const { html } = await it.get("/leases?project=shop", { cookie });
+  expect(textsOf(html, ".lease__name a")).toHaveLength(names.length);
   expect(textsOf(html, ".lease__name a").some((text) => text.startsWith("<script src="))).toBeTrue();
 });

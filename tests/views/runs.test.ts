@@ -1,7 +1,7 @@
 // The list of runs over a real hub: both kinds in one order, views and filters in the address, starting and cancelling with their receipts.
 import { expect, test } from "bun:test";
 import { type DashboardWorld, openDashboard } from "../support/dashboard.ts";
-import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
+import { attributesOf, hrefOf, intrudersOf, textsOf } from "../support/html.ts";
 import { beat, ended, moving, pushRun, queued, refunds, uncertain } from "../support/lived-in.ts";
 import { insertRaw } from "../support/raw-rows.ts";
 import { OTHER_RUNTIME, PROJECT_ID, RUNTIME } from "../support/sync-events.ts";
@@ -169,25 +169,25 @@ test("without a run the page teaches the first command", async () => {
 test("what a Runtime calls its runs, steps, reasons and machines is only text", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();
+  const runs = PAYLOADS.map((_, index) => `run_hostile${String(index).padStart(4, "0")}`);
   for (const [index, payload] of PAYLOADS.entries()) {
-    const text = payload.slice(0, 190).trim();
-    await beat(it, { host: payload.slice(0, 60).trim() || "x", report: { outbox: [{ ...report.outbox[0], name: payload.slice(0, 120) }] } });
-    await pushRun(it, `run_hostile${String(index).padStart(4, "0")}`, [
-      { type: "run.created", payload: { workflowId: "w", displayTitle: text, status: "created" } },
-      { type: "run.status_changed", payload: { status: "waiting", reason: payload.slice(0, 900) } },
-    ]);
-    for (const path of [
-      "/runs?view=all",
-      `/runs?q=${encodeURIComponent(text)}`,
-      "/runs/new",
-      `/runs/cancel?pick=${PROJECT_ID}/run_hostile${String(index).padStart(4, "0")}`,
-    ]) {
-      const { html, status } = await it.get(path, { cookie });
-      expect([path, status]).toEqual([path, 200]);
-      const { elements, attributes } = markupOf(html);
-      for (const bad of ["iframe", "object", "embed", "base", "math", "style", "b", "img"])
-        expect([index, elements.has(bad)]).toEqual([index, false]);
-      expect([...attributes].filter((one) => /^on|^srcdoc|^style$|^hx-on|^data-hx|^hx-vals|^sse|^hx-ext/.test(one))).toEqual([]);
-    }
+    const runtimeId = `rtm_hostile${String(index).padStart(4, "0")}`;
+    await beat(it, {
+      runtimeId,
+      host: payload.slice(0, 60).trim() || "x",
+      report: { outbox: [{ ...report.outbox[0], name: payload.slice(0, 120) }] },
+    });
+    const told = [
+      { type: "run.created" as const, payload: { workflowId: "w", displayTitle: payload.slice(0, 190).trim(), status: "created" as const } },
+      { type: "run.status_changed" as const, payload: { status: "waiting" as const, reason: payload.slice(0, 900) } },
+    ];
+    await pushRun(it, runs[index]!, told, { runtimeId });
   }
+  const pages = ["/runs?view=all", "/runs/new", `/runs?q=${encodeURIComponent(PAYLOADS[0]!)}`];
+  const cancel = `/runs/cancel?${runs.map((run) => `pick=${PROJECT_ID}/${run}`).join("&")}`;
+  for (const path of [...pages, ...pages.slice(0, 1).map((page) => `/ui${page}`), cancel]) {
+    const { html, status } = await it.get(path, { cookie });
+    expect([path, status, intrudersOf(html)]).toEqual([path, 200, []]);
+  }
+  expect(titles((await it.get("/runs", { cookie })).html)).toHaveLength(PAYLOADS.length);
 });
