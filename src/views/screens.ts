@@ -11,6 +11,7 @@ import * as leaseHistory from "./lease-history.tsx";
 import * as leases from "./leases.tsx";
 import * as message from "./message.tsx";
 import * as messages from "./messages.tsx";
+import * as run from "./run.tsx";
 import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
 import * as runs from "./runs.tsx";
@@ -31,6 +32,7 @@ export const SCREENS: readonly Screen[] = [
   ...runs.screens,
   ...runStart.screens,
   ...runCancel.screens,
+  ...run.screens,
   ...commands.screens,
   ...leases.screens,
   ...leaseHistory.screens,

@@ -20,7 +20,8 @@ export const Feed = ({ items }: { items: readonly FeedItem[] }) => (
   </ol>
 );
 
-export type EventRow = { seq: number; at: number; type: string; text: Child } | { gap: Child };
+/** `href` leads to the event in full. */
+export type EventRow = { seq: number; at: number; type: string; text: Child; href?: string } | { gap: Child };
 
 /** Events of one run by sequence; `gap` is a hatched row for what is folded or for silence. `prefix` makes the row ids unique on the page. */
 export const EventList = ({ rows, prefix = "event" }: { rows: readonly EventRow[]; prefix?: string }) => (
@@ -35,7 +36,15 @@ export const EventList = ({ rows, prefix = "event" }: { rows: readonly EventRow[
         <li id={`${prefix}-${row.seq}`}>
           <span class="events__seq num">{row.seq}</span>
           <Clock at={row.at} ms />
-          <span class="events__type">{row.type}</span>
+          <span class="events__type">
+            {row.href ? (
+              <a class="ref" href={row.href}>
+                {row.type}
+              </a>
+            ) : (
+              row.type
+            )}
+          </span>
           <span>{row.text}</span>
         </li>
       ),

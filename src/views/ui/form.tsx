@@ -107,10 +107,11 @@ type CheckProps = {
   checked?: boolean;
   kind?: "checkbox" | "radio" | "switch";
   disabled?: boolean;
+  required?: boolean;
 };
 
 /** A box, a radio button or a switch with its words; `note` is a line below them. */
-export const Check = ({ name, value, label, note, checked, kind = "checkbox", disabled }: CheckProps) => (
+export const Check = ({ name, value, label, note, checked, kind = "checkbox", disabled, required }: CheckProps) => (
   <label class="check">
     <input
       type={kind === "radio" ? "radio" : "checkbox"}
@@ -119,6 +120,7 @@ export const Check = ({ name, value, label, note, checked, kind = "checkbox", di
       value={value}
       checked={checked}
       disabled={disabled}
+      required={required}
     />
     <span>
       {label}
