@@ -6,35 +6,20 @@ import { sqliteWorld } from "../support/engines.ts";
 import { type Fleet, openFleet, until } from "../support/fleet.ts";
 
 let it: Fleet;
-let server: ReturnType<typeof Bun.serve>;
+let server: ReturnType<Fleet["listen"]>;
 let to: Connection;
 const stop = { controller: new AbortController() };
 const QUICK = { firstMs: 1, maxMs: 5 };
 
-/** The hub of the test behind a socket. The API knows it under the fleet's address. */
-const listen = (port = 0) =>
-  Bun.serve({
-    hostname: "127.0.0.1",
-    port,
-    idleTimeout: 10,
-    fetch: (request) => {
-      const headers = new Headers(request.headers);
-      headers.set("host", "127.0.0.1:7331");
-      return it.fetch(
-        new Request(request.url.replace(/:\d+/, ":7331"), { method: request.method, headers, body: request.body, signal: request.signal }),
-      );
-    },
-  });
-
 beforeEach(async () => {
   stop.controller = new AbortController();
   it = await openFleet(sqliteWorld);
-  server = listen();
-  to = { url: `http://127.0.0.1:${server.port}` };
+  server = it.listen();
+  to = { url: server.url };
 });
 afterEach(async () => {
   stop.controller.abort();
-  await server.stop(true);
+  await server.stop();
   await it[Symbol.asyncDispose]();
 });
 
@@ -138,9 +123,9 @@ test("events come typed and with a cursor, and go on after a break from where th
   const first = (await ada.send({ target: "bob", content: "1" })).message;
   await until(() => names() === "ready,message");
   const port = server.port;
-  await server.stop(true);
+  await server.stop();
   await it.call({ id: ada.id, key: ada.key }, "POST", "/v1/messages", { target: "bob", content: "2" });
-  server = listen(port);
+  server = it.listen({ port });
   await until(() => names() === "ready,message,ready,message");
   const messages = heard.flatMap((one) => (one.event === "message" ? one : []));
   expect(messages.map(({ message }) => message.content)).toEqual(["1", "2"]);

@@ -3,6 +3,7 @@ import { createApi } from "../../src/api/server.ts";
 import type { Engine } from "../../src/db/engine.ts";
 import { openPostgres } from "../../src/db/engine-postgres.ts";
 import type { AgentRow } from "../../src/db/schema.ts";
+import { hostsOf } from "../../src/http/admission.ts";
 import { type Hub, openHub } from "../../src/hub/hub.ts";
 import type { LogLine } from "../../src/hub/log.ts";
 import { defaultSettings, type HubSettings } from "../../src/hub/settings.ts";
@@ -35,6 +36,8 @@ export interface HubSeat {
   logged: LogLine[];
   /** The raw answer, for streams and odd requests. */
   fetch(request: Request): Promise<Response>;
+  /** Puts the API behind a real socket on 127.0.0.1. @param idleTimeout seconds after which Bun cuts a connection that says nothing */
+  listen(options?: { port?: number; idleTimeout?: number }): { url: string; port: number; stop(): Promise<void> };
   call(as: Sender, method: string, path: string, body?: unknown, options?: { signal?: AbortSignal }): Promise<Answered>;
   stop(): void;
 }
@@ -64,12 +67,19 @@ function seat(engine: Engine, clock: { now: number }, settings: Partial<HubSetti
     log: (line) => void logged.push(line),
     stopping: stop.signal,
   });
-  const api = createApi(hub, { newRequestId: () => newId("req"), hosts: new Set(["127.0.0.1:7331"]) });
+  const hosts = new Set(["127.0.0.1:7331"]);
+  const api = createApi(hub, { newRequestId: () => newId("req"), hosts });
   return {
     hub,
     logged,
     stop: () => stop.abort(),
     fetch: async (request) => api.handle(request),
+    listen({ port = 0, idleTimeout = 10 } = {}) {
+      const server = Bun.serve({ hostname: "127.0.0.1", port, idleTimeout, fetch: (request) => api.fetch(request) });
+      (api as { server: unknown }).server = server; // routes lift the idle limit of a stream through it
+      for (const host of hostsOf(server.port!, [])) hosts.add(host);
+      return { url: `http://127.0.0.1:${server.port}`, port: server.port!, stop: () => server.stop(true) };
+    },
     async call(as, method, path, body, { signal } = {}) {
       const headers = { ...(method === "POST" && { "content-type": "application/json" }), ...headersOf(as) };
       const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
