@@ -12,6 +12,7 @@ const register = route({
   tag: "agents",
   summary: "Registers an agent, or resumes the offline one of this name with a new key.",
   credential: "project",
+  namesAgent: true,
   body: RegisterBody,
   answers: { 200: RegisterAnswer, 201: RegisterAnswer },
   errors: ["duplicate_agent_name"],

@@ -77,7 +77,7 @@ export function createCredentials(hub: Hub): Credentials {
     }
     const stored = secret === undefined ? undefined : await identifyToken(secret);
     if (stored && (stored.scope === "project" || (!own && stored.scope !== "viewer")) && (stored.project ?? project) === project) {
-      return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id };
+      return { kind: "token", role: stored.scope, project: stored.project, actor: stored.id, agentName: stored.agentName };
     }
     if (expected === undefined && request.headers.get("authorization") === null && !(await hub.known.hasProjectToken(project))) {
       return { kind: "token", role: "project", project, actor: `project:${project}` };
@@ -97,7 +97,7 @@ export function createCredentials(hub: Hub): Credentials {
           .write(agent.project, (tx) => agents.comeOnline(tx, agent.id))
           .catch((error) => hub.log({ event: "presence_write_failed", level: "warn", agentId: agent.id, error: describeError(error) }));
       }
-      await checkProject(request, agent.project);
+      requireAgent(await checkProject(request, agent.project), agent.name);
       return { kind: "agent", agent: { ...agent, online: 1 }, project: agent.project, actor: agent.id };
     },
     project: checkProject,
@@ -143,6 +143,11 @@ export function projectOf(caller: AgentCaller | TokenCaller, asked: string | und
   if (project === null) throw new HubError("protocol_error", "project is required");
   if (caller.kind === "token") requireProject(caller, project);
   return project;
+}
+
+/** Refuses a token that was made for one agent to anybody else. @throws HubError role_forbidden */
+export function requireAgent({ agentName }: TokenCaller, name: string | undefined): void {
+  if (agentName && agentName !== name) throw new HubError("role_forbidden", `this token speaks for the agent ${agentName} alone`);
 }
 
 /** Refuses a project-scoped token another project. @throws HubError role_forbidden */

@@ -50,6 +50,8 @@ export interface Route<
   credential: C;
   /** Where the agent id of an agent route stands, when it is not the header. The name of a path or query parameter. */
   agentIdFrom?: { path?: string; query?: string };
+  /** The body's `name` is that of the agent which calls: a token made for one agent may use this route for that name, and no other such route. */
+  namesAgent?: true;
   params?: P;
   query?: Q;
   body?: B;

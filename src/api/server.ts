@@ -10,7 +10,7 @@ import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import { HubError } from "../protocol/errors.ts";
 import { readFields, readQuery } from "../protocol/fields.ts";
-import { type Credentials, createCredentials } from "./credentials.ts";
+import { type Credentials, createCredentials, requireAgent } from "./credentials.ts";
 import type { Answer, Route, StreamServer } from "./route.ts";
 import { ROUTES } from "./routes.ts";
 
@@ -116,7 +116,9 @@ async function perform(hub: Hub, credentials: Credentials, found: Route, incomin
     const head = readsBody
       ? readFields(fieldsUpToProject(found.body as TObject), body)
       : readQuery(fieldsUpToProject(found.query as TObject), search);
-    caller = await credentials.project(request, (head as { project: string }).project);
+    const holder = await credentials.project(request, (head as { project: string }).project);
+    requireAgent(holder, found.namesAgent ? String(body["name"]).trim() : undefined);
+    caller = holder;
   } else if (found.credential.startsWith("agent-or-admin") && readsBody) {
     body = await bodyOf();
     if (found.body) readFields(fieldsUpToProject(found.body as TObject), body);

@@ -15,6 +15,7 @@ const shown = (row: TokenRow): Token => ({
   name: row.name,
   scope: row.scope,
   project: row.project ?? undefined,
+  agent: row.agentName ?? undefined,
   prefix: row.prefix,
   createdAt: iso(row.createdAt),
   createdBy: row.createdBy,
@@ -37,15 +38,18 @@ const createToken = route({
   run: async (call) => {
     const { hub, body, caller } = call;
     if (body.scope === "project" && body.project === undefined) throw new HubError("protocol_error", "a token of scope project needs a project");
+    if (body.agent !== undefined && body.scope !== "project")
+      throw new HubError("protocol_error", "only a token of scope project speaks for one agent");
     if (caller.project !== null && caller.project !== body.project) throw new HubError("role_forbidden", "this token belongs to another project");
     const secret = newSecret(body.scope === "project" ? "kxp" : "kxm");
-    const { name, scope, project = null, expiresInMs } = body;
+    const { name, scope, project = null, agent = null, expiresInMs } = body;
     const row = await hub.engine.write(project ?? "", (tx) =>
       tokens.create(tx, byOf(call.caller, call.request), {
         secret,
         name,
         scope,
         project,
+        agentName: agent,
         expiresAt: expiresInMs === undefined ? null : tx.now + expiresInMs,
       }),
     );

@@ -9,7 +9,7 @@ import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } f
 
 const DAY_MS = 86_400_000;
 
-type CreateOptions = TargetOptions & { scope: (typeof TOKEN_SCOPES)[number]; name: string; expires?: number };
+type CreateOptions = TargetOptions & { scope?: (typeof TOKEN_SCOPES)[number]; agent?: string; name: string; expires?: number };
 
 /** Adds `kxm token` and its commands. */
 export function addToken(program: Command): void {
@@ -24,18 +24,30 @@ export function addToken(program: Command): void {
   define<CreateOptions>(token, {
     usage: "create",
     summary: "make a token and print it, this once",
-    details: "With --project the token opens that project alone; scope project always needs one.",
-    examples: ["kxm token create --scope operator --name laptop --expires 90d", "kxm token create --scope project --project shop --name ci"],
+    details: "With --project the token opens that project alone; scope project always needs one. With --agent it speaks for that agent alone.",
+    examples: [
+      "kxm token create --scope operator --name laptop --expires 90d",
+      "kxm token create --scope project --project shop --name ci",
+      "kxm token create --agent reviewer --name desk",
+    ],
     options: (command) =>
       command
-        .requiredOption("--scope <scope>", TOKEN_SCOPES.join(", "))
+        .option("--scope <scope>", `${TOKEN_SCOPES.join(", ")} (project with --agent)`)
+        .option("--agent <name>", "the one agent of the project it speaks for")
         .requiredOption("--name <name>", "what it is for")
         .option("--expires <span>", "it ends by itself after so long", duration(60_000, 366 * DAY_MS)),
     run: async ({ options, out, world }) => {
-      const { scope, name, expires } = options;
-      if (!TOKEN_SCOPES.includes(scope)) throw new UsageError(`--scope is one of ${TOKEN_SCOPES.join(", ")}`);
+      const { agent, name, expires } = options;
+      const scope = options.scope ?? (agent === undefined ? undefined : "project");
+      if (scope === undefined || !TOKEN_SCOPES.includes(scope)) throw new UsageError(`--scope is one of ${TOKEN_SCOPES.join(", ")}`);
       const project = options.project ?? (scope === "project" ? findTarget(world, options).project : undefined);
-      const body = { scope, name, ...(project !== undefined && { project }), ...(expires !== undefined && { expiresInMs: expires }) };
+      const body = {
+        scope,
+        name,
+        ...(project !== undefined && { project }),
+        ...(agent !== undefined && { agent }),
+        ...(expires !== undefined && { expiresInMs: expires }),
+      };
       const to = asOperator(findTarget(world, options));
       const answer = await ask<{ token: Token; secret: string }>(to, "POST", "/v1/tokens", { body, headers: CLI_HEADERS, signal: world.stopping });
       out.result(answer.body, () => {
@@ -68,8 +80,8 @@ export function addToken(program: Command): void {
   });
 }
 
-const describe = ({ id, scope, project, expiresAt }: Token): string =>
-  `It is ${id}, scope ${scope}${project === undefined ? "" : ` of project ${project}`}${expiresAt === undefined ? "" : `, until ${expiresAt}`}.`;
+const describe = ({ id, scope, project, agent, expiresAt }: Token): string =>
+  `It is ${id}, scope ${scope}${project === undefined ? "" : ` of project ${project}`}${agent === undefined ? "" : `, for ${agent} alone`}${expiresAt === undefined ? "" : `, until ${expiresAt}`}.`;
 
 const stateOf = ({ revokedAt, expiresAt }: Token): string =>
   revokedAt !== undefined ? "revoked" : expiresAt !== undefined && Date.parse(expiresAt) <= Date.now() ? "expired" : "live";
@@ -82,6 +94,7 @@ function showTokens(out: Output, tokens: Token[]) {
       { title: "NAME", value: ({ name }) => name },
       { title: "SCOPE", value: ({ scope }) => scope },
       { title: "PROJECT", value: ({ project }) => project ?? "all" },
+      { title: "AGENT", value: ({ agent }) => agent ?? "any" },
       { title: "STARTS", value: ({ prefix }) => `${prefix}…` },
       { title: "STATE", value: stateOf, style: (one) => (stateOf(one) === "live" ? "good" : "dim") },
       { title: "AGE", value: ({ createdAt }) => ago(createdAt), align: "right" },

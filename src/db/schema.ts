@@ -426,6 +426,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       name: text().notNull(),
       scope: text().$type<"project" | "viewer" | "operator" | "admin">().notNull(),
       project: text(), // null = all projects (not for scope project)
+      agentName: text(), // the one agent it speaks for; null = any of its project
       tokenHash: text().notNull(),
       prefix: text().notNull(), // first characters, so that people can tell tokens apart
       createdAt: integer().notNull(),
@@ -440,6 +441,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("tokens_project").on(t.project).where(sql`revoked_at is null`),
       check("tokens_scope", sql`scope in ('project', 'viewer', 'operator', 'admin')`),
       check("tokens_project", sql`scope <> 'project' or project is not null`),
+      check("tokens_agent", sql`agent_name is null or scope = 'project'`),
     ],
   ),
 

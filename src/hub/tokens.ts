@@ -20,14 +20,15 @@ export async function identify(read: Stores, secret: string, now: number): Promi
 export async function create(
   tx: Tx,
   by: { actor: string; role: string; origin?: string },
-  token: { secret: string; name: string; scope: Scope; project: string | null; expiresAt: number | null },
+  token: { secret: string; name: string; scope: Scope; project: string | null; agentName?: string | null; expiresAt: number | null },
 ) {
-  const { secret, name, scope, project, expiresAt } = token;
+  const { secret, name, scope, project, agentName = null, expiresAt } = token;
   const row: TokenRow = {
     id: tx.newId("tok"),
     name,
     scope,
     project,
+    agentName,
     expiresAt,
     tokenHash: sha256(secret),
     prefix: secret.slice(0, PREFIX_SHOWN),
@@ -44,7 +45,7 @@ export async function create(
     type: "token.created",
     subjectId: row.id,
     actor: by.actor,
-    data: { name, scope },
+    data: { name, scope, ...(agentName !== null && { agentName }) },
     audit: { role: by.role, origin: by.origin },
   });
   return row;

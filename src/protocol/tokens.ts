@@ -13,6 +13,7 @@ export const Token = Type.Object({
   name: Type.String(),
   scope: oneOf(TOKEN_SCOPES),
   project: Type.Optional(Type.String({ description: "The only project it opens; absent: all of them." })),
+  agent: Type.Optional(Type.String({ description: "The only agent it speaks for; absent: any of its project." })),
   prefix: Type.String({ description: "First characters of the secret, to tell tokens apart." }),
   createdAt: Type.String(),
   createdBy: Type.String(),
@@ -28,6 +29,7 @@ export const CreateTokenBody = Type.Object({
   name: text(64, { description: "What it is for." }),
   scope: oneOf(TOKEN_SCOPES, { description: "What it may do." }),
   project: optionalText(128, { description: "The only project it opens. Required for scope project." }),
+  agent: optionalText(64, { description: "The only agent it speaks for, by name. For scope project; it opens no Runtime routes." }),
   expiresInMs: optionalInteger({ min: TOKEN_AGE_MS_MIN, max: TOKEN_AGE_MS_MAX }, { description: "It ends by itself after this many milliseconds." }),
 });
 /** Its answer: the only time the secret is shown. */

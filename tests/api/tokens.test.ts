@@ -142,3 +142,22 @@ test("the log is read in order and says when its start is gone; projects are lis
   expect(page.body).toEqual({ projects: [{ name: "a", lastSeq: 3, agentsOnline: 0 }], next: "a" });
   expect((await it.call("GET", "/v1/projects?limit=1&after=a", as(ADMIN))).body).toEqual({ projects: [{ name: "b", lastSeq: 3, agentsOnline: 0 }] });
 });
+
+test("a token made for one agent registers and speaks for that agent alone", async () => {
+  await using it = await openWorld();
+  const create = (body: object) => it.call("POST", "/v1/tokens", { ...as(ADMIN), body });
+  const { secret, token } = (await create({ name: "desk", scope: "project", project: "shop", agent: "ann" })).body;
+  expect(token).toMatchObject({ agent: "ann" });
+  const register = (name: string, bearer: string) =>
+    it.call("POST", "/v1/agents/register", { ...as(bearer), body: { name, purpose: "test", project: "shop" } });
+  const ann = (await register("ann", secret)).body;
+  expect(ann.agent.name).toBe("ann");
+  expect(await register("bob", secret)).toMatchObject({ status: 403, body: { code: "role_forbidden" } });
+  const bob = (await register("bob", (await create({ name: "any", scope: "project", project: "shop" })).body.secret)).body;
+  const list = ({ agent, agentKey }: any) =>
+    it.call("GET", "/v1/agents", { headers: { ...as(secret).headers, "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agentKey } });
+  expect((await list(ann)).status).toBe(200);
+  expect(await list(bob)).toMatchObject({ status: 403, body: { code: "role_forbidden" } });
+  expect(await it.call("GET", "/v1/runtimes?project=shop", as(secret))).not.toMatchObject({ status: 200 });
+  expect((await create({ name: "x", scope: "viewer", agent: "ann" })).body.code).toBe("protocol_error");
+});

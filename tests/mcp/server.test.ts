@@ -1,7 +1,9 @@
 // The MCP endpoint as real clients use it: the official SDK's client, and raw requests as some programs send them.
 import { expect, test } from "bun:test";
+import * as tokens from "../../src/hub/tokens.ts";
 import { TOOLS } from "../../src/mcp/catalogue.ts";
 import { LISTED } from "../../src/mcp/exchange.ts";
+import { newSecret } from "../../src/protocol/ids.ts";
 import { openMcpWorld } from "../support/mcp.ts";
 
 const initialize = (protocolVersion: string) => ({
@@ -196,4 +198,21 @@ test("200 calls at once are all answered", async () => {
   const ann = await it.connect("ann");
   const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => it.tool(ann, "kxm_lease_acquire", { name: `r${n}` })));
   expect(answers.every(({ fencingToken }) => fencingToken === 1)).toBe(true);
+});
+
+test("a token made for one agent names it, whatever the request says", async () => {
+  await using it = await openMcpWorld();
+  const secret = newSecret("kxp");
+  await it.hub.engine.write("shop", (tx) =>
+    tokens.create(
+      tx,
+      { actor: "admin", role: "admin" },
+      { secret, name: "desk", scope: "project", project: "shop", agentName: "ann", expiresAt: null },
+    ),
+  );
+  const headers = { authorization: `Bearer ${secret}`, "x-kxm-project": "shop", "x-kxm-agent-name": "bob" };
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "kxm_list", arguments: {} } };
+  expect((await it.mcp({ body: message, headers })).status).toBe(200);
+  expect((await it.hub.engine.read.agents.findByName("shop", "ann"))?.online).toBe(1);
+  expect(await it.hub.engine.read.agents.findByName("shop", "bob")).toBeUndefined();
 });

@@ -322,6 +322,7 @@ create table tokens (
   name text not null,
   scope text not null,
   project text,
+  agent_name text,
   token_hash text not null,
   prefix text not null,
   created_at integer not null,
@@ -331,7 +332,8 @@ create table tokens (
   revoked_at integer,
   revoked_by text,
   constraint tokens_scope check (scope in ('project', 'viewer', 'operator', 'admin')),
-  constraint tokens_project check (scope <> 'project' or project is not null)
+  constraint tokens_project check (scope <> 'project' or project is not null),
+  constraint tokens_agent check (agent_name is null or scope = 'project')
 ) strict;
 create unique index tokens_hash on tokens (token_hash);
 create index tokens_project on tokens (project) where revoked_at is null;
