@@ -33,3 +33,5 @@ export const conflictLink = (id: string, within: Within = {}) => link(`/sync/${e
 export const alertLink = (id: string, within: Within = {}) => link(`/sync/${enc(id)}`, within);
 /** A Runtime is one per hub project. */
 export const runtimeLink = (project: string, runtimeId: string) => link(`/runtimes/${enc(runtimeId)}`, { project });
+/** A receiver of a project's events, with its delivery log. */
+export const webhookLink = (id: string, more: More = {}) => link(`/webhooks/${enc(id)}`, more);

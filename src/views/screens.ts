@@ -16,6 +16,9 @@ import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
 import * as runs from "./runs.tsx";
 import { type Screen, screen } from "./screen.ts";
+import * as webhookDeliveries from "./webhook-deliveries.tsx";
+import * as webhookEndpoint from "./webhook-endpoint.tsx";
+import * as webhookEndpoints from "./webhook-endpoints.tsx";
 
 const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFragment });
 
@@ -36,4 +39,7 @@ export const SCREENS: readonly Screen[] = [
   ...commands.screens,
   ...leases.screens,
   ...leaseHistory.screens,
+  ...webhookEndpoints.screens,
+  ...webhookEndpoint.screens,
+  ...webhookDeliveries.screens,
 ];

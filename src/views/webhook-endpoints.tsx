@@ -1,0 +1,344 @@
+// Webhooks: which deliveries from outside start a workflow, who is told of a project's events, and what came of the newest deliveries.
+/** @jsxImportSource #jsx */
+import type { DeliveryRow, WebhookRow } from "../db/schema.ts";
+import { checkAddress } from "../http/outbound.ts";
+import * as endpoints from "../hub/webhook-endpoints.ts";
+import { HubError } from "../protocol/errors.ts";
+import { ENDPOINTS_MAX, newSigningSecret } from "../protocol/webhook-endpoints.ts";
+import type { WorkflowDefinition } from "../protocol/workflows.ts";
+import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
+import { link, webhookLink } from "./links.ts";
+import { projectsOf } from "./listing.ts";
+import { livePage } from "./live-page.tsx";
+import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
+import { secretOnce } from "./secret-once.tsx";
+import { Button, Csrf } from "./ui/button.tsx";
+import { Command, Empty, Flash } from "./ui/feedback.tsx";
+import { Check, Choices, Fields, SelectField, TextField } from "./ui/form.tsx";
+import { Columns, PageHead, Row, Section } from "./ui/page.tsx";
+import { Ref, Sub } from "./ui/reference.tsx";
+import { Status } from "./ui/status.tsx";
+import { Table } from "./ui/table.tsx";
+import { Ago } from "./ui/time.tsx";
+import { Line, visible } from "./ui/untrusted.tsx";
+import { Deliveries, NEWEST } from "./webhook-deliveries.tsx";
+
+const NEWEST_SHOWN = 10;
+const URL_MAX = 2000;
+const EVENTS_MAX = 1000;
+const PATTERNS_MAX = 32;
+
+type Outgoing = { endpoint: WebhookRow; newest: DeliveryRow[] };
+type WebhooksData = { projects: readonly string[]; incoming: WorkflowDefinition[]; outgoing: Outgoing[] };
+
+async function load(visit: Visit): Promise<WebhooksData> {
+  const { read } = visit.hub.engine;
+  const projects = projectsOf(visit);
+  const rows = (await Promise.all(projects.map((project) => read.webhookEndpoints.ofProject(project, ENDPOINTS_MAX)))).flat();
+  const shown = rows.slice(0, ENDPOINTS_MAX);
+  return {
+    projects,
+    incoming: [...visit.hub.definitions.values()].filter(({ project }) => projects.includes(project)),
+    outgoing: await Promise.all(
+      shown.map(async (endpoint) => ({ endpoint, newest: await read.webhookEndpoints.log(endpoint.id, NEWEST, NEWEST_SHOWN) })),
+    ),
+  };
+}
+
+/** How many of the newest deliveries failed in a row, without counting what was not tried yet. */
+export function failuresInARow(newest: readonly DeliveryRow[]): number {
+  const tried = newest.filter(({ attempts }) => attempts.length > 0);
+  const good = tried.findIndex(({ state }) => state === "delivered");
+  return good === -1 ? tried.length : good;
+}
+
+/** Whether a receiver is told, and how that goes. */
+export const EndpointStatus = ({ endpoint, newest, now }: Outgoing & { now: number }) => {
+  if (endpoint.disabledAt !== null)
+    return (
+      <Status
+        state="paused"
+        word="disabled"
+        why={
+          <>
+            <Ago at={endpoint.disabledAt} now={now} plain />: <Line text={endpoint.disabledReason ?? ""} />
+          </>
+        }
+      />
+    );
+  const failures = failuresInARow(newest);
+  const last = newest.find(({ attempts }) => attempts.length > 0)?.attempts.at(-1);
+  if (failures > 0) return <Status state="failed" word="failing" why={`${failures}${failures === NEWEST_SHOWN ? " or more" : ""} in a row`} />;
+  return (
+    <Status
+      state="active"
+      why={
+        last ? (
+          <>
+            {last.status} <Ago at={last.at} now={now} plain />
+          </>
+        ) : (
+          "nothing sent yet"
+        )
+      }
+    />
+  );
+};
+
+const Incoming = ({ data: { incoming, projects } }: { data: WebhooksData }) => (
+  <Section title="Coming in" count={incoming.length} note="signed deliveries that start a workflow">
+    {incoming.length === 0 ? (
+      <>
+        <Empty title="No definition waits for a delivery.">A definition says which signed delivery starts which workflow.</Empty>
+        <Command text="kxm workflow --help" />
+      </>
+    ) : (
+      <Table
+        caption="Definitions of workflows that a delivery starts"
+        rows={incoming}
+        id={({ id }) => `incoming-${id}`}
+        columns={[
+          {
+            head: "Definition",
+            kind: "main",
+            cell: ({ id, project }) => (
+              <>
+                <Line text={id} />
+                <Sub>
+                  POST /v1/webhooks/
+                  <Line text={id} />
+                  {projects.length > 1 && (
+                    <>
+                      {" · "}
+                      <Line text={project} />
+                    </>
+                  )}
+                </Sub>
+              </>
+            ),
+          },
+          { head: "From", cell: ({ source }) => source },
+          {
+            head: "Starts",
+            cell: ({ target, stages }) => (
+              <>
+                <Line text={target} /> · {stages.length} {stages.length === 1 ? "stage" : "stages"}
+              </>
+            ),
+          },
+        ]}
+      />
+    )}
+  </Section>
+);
+
+const Outgoing = ({ data: { outgoing, projects }, visit }: { data: WebhooksData; visit: Visit }) => (
+  <Section title="Going out" count={outgoing.length} note="who is told of events">
+    {outgoing.length === 0 ? (
+      <Empty
+        title="Nobody is told of events."
+        acts={
+          visit.session.role === "admin" && (
+            <Button icon="plus" href={link("/webhooks/new", { project: visit.project })}>
+              Add an endpoint
+            </Button>
+          )
+        }
+      >
+        An endpoint gets a signed POST for each event it asks for{visit.session.role === "admin" ? "." : "; an admin adds one."}
+      </Empty>
+    ) : (
+      <Table
+        caption="Receivers of events"
+        rows={outgoing}
+        id={({ endpoint }) => `endpoint-${endpoint.id}`}
+        columns={[
+          {
+            head: "Endpoint",
+            kind: "main",
+            cell: ({ endpoint: { id, url, eventTypes, project } }) => (
+              <>
+                <Ref href={webhookLink(id, { project: visit.project })}>
+                  <Line text={url} max={80} />
+                </Ref>
+                <Sub>
+                  <Line text={eventTypes.join(", ")} />
+                  {projects.length > 1 && (
+                    <>
+                      {" · "}
+                      <Line text={project} />
+                    </>
+                  )}
+                </Sub>
+              </>
+            ),
+          },
+          { head: "State", phone: "line", cell: (one) => <EndpointStatus {...one} now={visit.now} /> },
+        ]}
+      />
+    )}
+  </Section>
+);
+
+const WebhooksView = ({ data, visit }: { data: WebhooksData; visit: Visit }) => {
+  const { incoming, outgoing } = data;
+  const failing = outgoing.filter(({ endpoint, newest }) => endpoint.disabledAt === null && failuresInARow(newest) > 0).length;
+  const newest = outgoing
+    .flatMap((one) => one.newest)
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, NEWEST_SHOWN);
+  return (
+    <>
+      <PageHead
+        title="Webhooks"
+        sub={[`${incoming.length} in`, `${outgoing.length} out`, failing > 0 && `${failing} ${failing === 1 ? "endpoint fails" : "endpoints fail"}`]}
+        actions={
+          visit.session.role === "admin" &&
+          outgoing.length > 0 && (
+            <Button kind="primary" icon="plus" href={link("/webhooks/new", { project: visit.project })}>
+              Add an endpoint
+            </Button>
+          )
+        }
+      />
+      <Columns even main={<Incoming data={data} />} aside={<Outgoing data={data} visit={visit} />} />
+      {newest.length > 0 && (
+        <Section title="Newest deliveries" note="each endpoint has its whole log">
+          <Deliveries rows={newest} endpoints={new Map(outgoing.map(({ endpoint }) => [endpoint.id, endpoint]))} visit={visit} named />
+        </Section>
+      )}
+    </>
+  );
+};
+
+const list = livePage<WebhooksData>({
+  path: "/webhooks",
+  id: "webhooks",
+  place: "webhooks",
+  topic: "webhooks",
+  load,
+  title: () => "Webhooks",
+  view: (data, visit) => <WebhooksView data={data} visit={visit} />,
+});
+
+/** The form for a new receiver, as it was filled in. */
+const EndpointForm = ({ visit, refused }: { visit: Visit; refused?: FlashText }) => {
+  const { form, projects } = visit;
+  return (
+    <form method="post" action={link("/webhooks/new", { project: visit.project })}>
+      <Csrf token={visit.csrf} />
+      {refused && <Flash {...refused} />}
+      <Fields>
+        <SelectField
+          id="endpoint-project"
+          name="project"
+          label="Project"
+          options={(visit.project === undefined ? projects : [visit.project]).map((name) => ({ value: name, text: visible(name) }))}
+          value={form.get("project") ?? visit.project}
+        />
+        <TextField
+          id="endpoint-url"
+          name="url"
+          label="Address"
+          hint="https, of a public host"
+          placeholder="https://ci.example.org/hooks/kxm"
+          value={form.get("url") ?? ""}
+          required
+          maxlength={URL_MAX}
+        />
+        <TextField
+          id="endpoint-events"
+          name="events"
+          label="Events"
+          hint="topic.type or topic.*, with spaces between; all when left empty"
+          placeholder="approvals.* messages.replied"
+          value={form.get("events") ?? ""}
+          maxlength={EVENTS_MAX}
+        />
+        <Choices legend="What leaves the hub">
+          <Check
+            name="bodies"
+            value="1"
+            label="Also send message texts"
+            note="without it only metadata leaves the hub"
+            checked={form.get("bodies") === "1"}
+          />
+          <Check
+            name="private"
+            value="1"
+            label="This host and port may be private"
+            note="on this machine or network, also over http"
+            checked={form.get("private") === "1"}
+          />
+        </Choices>
+        <Row>
+          <Button kind="primary" type="submit">
+            Add the endpoint
+          </Button>
+          <Button href={link("/webhooks", { project: visit.project })}>Leave it</Button>
+        </Row>
+      </Fields>
+    </form>
+  );
+};
+
+const formPage = (visit: Visit, refused?: FlashText) =>
+  visit.page({
+    title: "Add an endpoint",
+    place: "webhooks",
+    live: false,
+    children: (
+      <>
+        <PageHead
+          title="Add an endpoint"
+          crumbs={[{ text: "Webhooks", href: link("/webhooks", { project: visit.project }) }, { text: "Add" }]}
+          sub={["it hears of what happens from now on"]}
+        />
+        <Section title="A receiver" padded>
+          {visit.projects.length === 0 ? (
+            <>
+              <Empty title="There is no project yet.">A project begins with its first agent.</Empty>
+              <Command text="kxm init" />
+            </>
+          ) : (
+            <EndpointForm visit={visit} refused={refused} />
+          )}
+        </Section>
+      </>
+    ),
+  });
+
+const addForm = screen({ method: "GET", path: "/webhooks/new", role: "admin", run: (visit) => formPage(visit) });
+
+const add = screen({
+  method: "POST",
+  path: "/webhooks/new",
+  role: "admin",
+  run: async (visit) => {
+    const { form, hub } = visit;
+    visit.requireProject(form.get("project") ?? "");
+    try {
+      const [project, url] = [fieldOf(form, "project", 128), fieldOf(form, "url", URL_MAX)];
+      const eventTypes = (optionalFieldOf(form, "events", EVENTS_MAX) ?? "").split(/[\s,]+/).filter(Boolean);
+      if (eventTypes.length > PATTERNS_MAX) throw new HubError("protocol_error", `events names more than ${PATTERNS_MAX} kinds`);
+      const [allowBodies, allowPrivate] = [form.get("bodies") === "1", form.get("private") === "1"];
+      checkAddress(url, allowPrivate);
+      const secret = newSigningSecret();
+      const row = await hub.engine.write(project, (tx) =>
+        endpoints.create(tx, visit.by, { project, url, eventTypes, allowBodies, allowPrivate, secret }),
+      );
+      return secretOnce(visit, {
+        title: "The endpoint is added",
+        place: "webhooks",
+        from: { text: "Webhooks", href: webhookLink(row.id, { project: visit.project }) },
+        secret,
+        children: "The receiver verifies each delivery with it, as Standard Webhooks describes. The hub signs with it and shows it to nobody again.",
+      });
+    } catch (error) {
+      if (!(error instanceof HubError) || error.status >= 500) throw error;
+      return { html: await formPage(visit, refusal(error)), status: error.status };
+    }
+  },
+});
+
+export const screens: readonly Screen[] = [...list, addForm, add];
