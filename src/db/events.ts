@@ -119,12 +119,16 @@ function newestEvents({ db, tables: { events }, all }: Dialect) {
         .limit(slot("limit")),
     );
   const ofProject = newest();
-  const ofSubject = newest(eq(events.subjectId, slot("id")));
-  const { topic } = events; // the words of the partial index
+  const { topic, type } = events; // below: the words of the partial indexes
+  const isAbout = eq(events.subjectId, slot("id"));
+  const ofSubject = newest(and(isAbout, sql`${topic} <> 'messages'`));
+  const openings = newest(and(isAbout, sql`${type} = 'opened'`));
   const ofActor = newest(and(eq(events.actor, slot("id")), sql`${topic} <> 'agents' and ${topic} <> 'messages' and ${topic} <> 'sync'`));
   return {
     newest: (project: string, before: number, limit: number) => ofProject({ project, before, limit }),
-    /** Events about one thing. */
+    /** Who opened a message's text, and when. */
+    openings: (project: string, messageId: string, limit: number) => openings({ project, id: messageId, before: Number.MAX_SAFE_INTEGER, limit }),
+    /** Events about one thing that is no message: a message's history is in its row. */
     about: (project: string, id: string, before: number, limit: number) => ofSubject({ project, id, before, limit }),
     /** What an agent did, without its messages, its comings and goings, and what Runtimes send. */
     deedsOf: (project: string, id: string, before: number, limit: number) => ofActor({ project, id, before, limit }),

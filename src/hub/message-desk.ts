@@ -23,8 +23,7 @@ export async function open(tx: Tx, by: Person, project: string, id: string): Pro
 
 /** Whether a session has opened a message's text. @param sessionId the session's id */
 export async function isOpenTo(read: Pick<Stores, "events">, sessionId: string, project: string, id: string): Promise<boolean> {
-  const events = await read.events.about(project, id, Number.MAX_SAFE_INTEGER, OPENINGS_MAX);
-  return events.some(({ topic, type, actor }) => topic === "messages" && type === "opened" && actor === sessionId);
+  return (await read.events.openings(project, id, OPENINGS_MAX)).some(({ actor }) => actor === sessionId);
 }
 
 /**

@@ -1,10 +1,12 @@
 // The frame of every page: projects, counts, role and clock around a screen's content. One place that asks the store for what all pages show.
 /** @jsxImportSource #jsx */
 import type { Hub } from "../hub/hub.ts";
+import * as runList from "../hub/run-list.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import { VERSION } from "../protocol/version.ts";
 import { cookieValues } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
+import { countOver } from "./listing.ts";
 import type { FlashText, PageProps, Visit } from "./screen.ts";
 import { Flash } from "./ui/feedback.tsx";
 import { Layout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
@@ -14,19 +16,37 @@ import { Nav, type NavCounts } from "./ui/nav.tsx";
 export async function navCounts(hub: Hub, projects: readonly string[]): Promise<NavCounts> {
   const { read } = hub.engine;
   const sum = async (count: (project: string) => Promise<number>) => (await Promise.all(projects.map(count))).reduce((a, b) => a + b, 0);
+  const limit = COUNT_EXACT_MAX + 1;
   const [approvals, conflicts] = await Promise.all([
-    sum((project) => read.approvals.countPending(project, COUNT_EXACT_MAX + 1)),
-    sum((project) => read.conflicts.countOpen(project, COUNT_EXACT_MAX + 1)),
+    sum((project) => read.approvals.countPending(project, limit)),
+    sum((project) => read.conflicts.countOpen(project, limit)),
   ]);
+  const calm = projects.length > CALM_COUNTED_MAX ? {} : await calmCounts(hub, projects);
   return {
+    ...calm,
     ...(approvals > 0 && { approvals: { count: approvals, tone: "attn" as const } }),
     ...(conflicts > 0 && { sync: { count: conflicts, tone: "bad" as const } }),
   };
 }
 
+/** What is there, beyond what needs a person. Over many projects it would cost more than the page. */
+async function calmCounts(hub: Hub, projects: readonly string[]): Promise<NavCounts> {
+  const { read } = hub.engine;
+  const limit = COUNT_EXACT_MAX + 1;
+  const [runs, messages, leases, agents] = await Promise.all([
+    runList.count(hub, projects, "moving"),
+    countOver(projects, (project) => read.messages.countHeads("open", project, limit)),
+    countOver(projects, (project) => read.leases.countHeld(project, limit)),
+    countOver(projects, (project) => read.projects.countOnline(project)),
+  ]);
+  return { runs: { count: runs }, messages: { count: messages }, leases: { count: leases }, agents: { count: agents } };
+}
+
 /** Where the address leads when another project is chosen: the same place, without what belonged to the old one. */
 const switchHref = (url: URL, project?: string) => (project === undefined ? url.pathname : `${url.pathname}?project=${encodeURIComponent(project)}`);
 
+/** Over more projects than this the rail counts only what needs a person. */
+const CALM_COUNTED_MAX = 10;
 /** The projects a page over all of them counts; one page never asks more stores than this. */
 const PROJECTS_COUNTED = 50;
 

@@ -48,8 +48,7 @@ export async function load(visit: Visit): Promise<MessageData> {
       return { head: one, row: isOpened ? await read.messages.find(one.id) : undefined };
     }),
   );
-  const events = await read.events.about(head.project, head.id, Number.MAX_SAFE_INTEGER, OPENINGS_LOOKED_AT);
-  const openings = events.filter(({ topic, type }) => topic === "messages" && type === "opened").map(({ actor, at }) => ({ actor, at }));
+  const openings = (await read.events.openings(head.project, head.id, OPENINGS_LOOKED_AT)).map(({ actor, at }) => ({ actor, at }));
   return { head, posts, moreInThread: more, harness: await harnessesOf(visit, heads), waiting: await waitingOf(visit, head), openings };
 }
 

@@ -11,6 +11,7 @@ import * as leaseHistory from "./lease-history.tsx";
 import * as leases from "./leases.tsx";
 import * as message from "./message.tsx";
 import * as messages from "./messages.tsx";
+import * as overview from "./overview.tsx";
 import * as run from "./run.tsx";
 import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
@@ -24,6 +25,7 @@ const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFra
 
 export const SCREENS: readonly Screen[] = [
   nav,
+  ...overview.screens,
   ...agents.screens,
   ...agent.screens,
   ...messages.screens,

@@ -285,6 +285,7 @@ create table events (
   primary key (project, seq)
 ) strict, without rowid;
 create index events_subject on events (project, subject_id, seq) where topic <> 'messages';
+create index events_opened on events (project, subject_id, seq) where type = 'opened';
 create index events_deeds on events (project, actor, seq) where topic <> 'agents' and topic <> 'messages' and topic <> 'sync';
 
 create table activity_hours (
