@@ -144,7 +144,7 @@ function open(row: RegisteredProject, options: ProjectsOptions): OpenProject {
   const paths = options.paths(row.projectKey);
   privateFolder(paths.folder);
   redactor.addFolder(row.projectRoot); // before anything of this project can be written
-  const { projectId, projectKey: key, projectRoot: root, name, hubProject } = row;
+  const { projectId, projectKey: key, projectRoot: root, name } = row;
   const store = openEventStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
   try {
     const prompts = openPromptStore(paths.prompts, { redactor, clock });

@@ -105,7 +105,11 @@ test("it connects to the address that was checked, says the name in Host, follow
     },
   });
   let lookups = 0;
-  const answer = await send(`http://receiver.example.com:${receiver.port}/hook`, async () => (lookups++, ["127.0.0.1"]), {
+  const lookUp = async () => {
+    lookups++;
+    return ["127.0.0.1"];
+  };
+  const answer = await send(`http://receiver.example.com:${receiver.port}/hook`, lookUp, {
     allowPrivate: true,
     body: '{"a":1}',
   });

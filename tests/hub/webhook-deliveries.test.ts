@@ -137,7 +137,10 @@ test("one bad receiver does not hold up another", async () => {
   await enqueue(it.hub);
   const round = deliverDue(it.hub, {
     random: () => 0.5,
-    post: ({ url }) => (reached.push(url), url.includes("example.org") ? Promise.resolve({ status: 200, retryAfter: null }) : stuck.promise),
+    post: ({ url }) => {
+      reached.push(url);
+      return url.includes("example.org") ? Promise.resolve({ status: 200, retryAfter: null }) : stuck.promise;
+    },
   });
   while (reached.length < 2) await new Promise((resolve) => setImmediate(resolve));
   stuck.resolve({ status: 500, retryAfter: null });

@@ -29,6 +29,11 @@ class Reader {
     this.problems.push({ path: name ? `${this.path}.${name}` : this.path, message });
     return undefined;
   }
+  /** Notes that a member is missing, and goes on with a value in its place. */
+  missing<T>(name: string, instead: T, message = "is required"): T {
+    this.fail(name, message);
+    return instead;
+  }
   optionalText(name: string, max: number, min = 1): string | undefined {
     const value = this.source[name];
     if (value === undefined || value === null) return undefined;
@@ -109,7 +114,7 @@ function readDefinition(reader: Reader, environment: Readonly<Record<string, str
     secret:
       readSecret(reader, "secret", environment) ??
       (reader.source["secret"] === undefined && reader.source["secretEnv"] === undefined
-        ? (reader.fail("secret", "or secretEnv is required"), "")
+        ? reader.missing("secret", "", "or secretEnv is required")
         : ""),
     signalSecret: readSecret(reader, "signalSecret", environment),
     event: reader.optionalText("event", 128),
@@ -194,8 +199,8 @@ function readPolicies(stage: Reader, requiredEvidence: string[], definition: Rea
       for (const member of Object.keys(policy.source)) if (!POLICY_MEMBERS.has(member)) policy.fail(member, "is not a member of an evidence policy");
       if (!requiredEvidence.includes(key)) policy.fail("", "its key must be one of requiredEvidence");
       if (policy.source["kind"] !== "peer-reply") policy.fail("kind", "must be peer-reply");
-      const minProducers = policy.optionalInteger("minProducers", 1, 8) ?? (policy.fail("minProducers", "is required"), 1);
-      const eligibleAgents = policy.uniqueTexts("eligibleAgents", { min: 1, max: 16 }, 80) ?? (policy.fail("eligibleAgents", "is required"), []);
+      const minProducers = policy.optionalInteger("minProducers", 1, 8) ?? policy.missing("minProducers", 1);
+      const eligibleAgents = policy.uniqueTexts("eligibleAgents", { min: 1, max: 16 }, 80) ?? policy.missing("eligibleAgents", []);
       if (eligibleAgents.some((agent) => agent.toLowerCase() === target)) policy.fail("eligibleAgents", "must not include the coordinator");
       if (eligibleAgents.length > 0 && minProducers > eligibleAgents.length) policy.fail("minProducers", "is more than there are eligible agents");
       const accepted = policy.source["acceptedStatuses"];
