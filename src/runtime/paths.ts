@@ -84,6 +84,24 @@ export function writePrivate(path: string, text: string) {
   renameSync(temporary, path);
 }
 
+/** Makes a private file, unless there is one. Durable on return. Answers whether it was made. */
+export function createPrivate(path: string, text: string): boolean {
+  let file: number;
+  try {
+    file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  return true;
+}
+
 /** Text of a private file, or undefined when there is none. @throws RuntimeRefusal state_root_unsafe */
 export function readPrivate(path: string): string | undefined {
   let file: number;

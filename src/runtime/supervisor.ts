@@ -13,7 +13,7 @@ import { type NewId, newId } from "./ids.ts";
 import { serveLocalApi } from "./local-api.ts";
 import { supervisorRoutes } from "./local-routes.ts";
 import { type Log, openLog } from "./log.ts";
-import { prepareStateRoot, readPrivate, writePrivate } from "./paths.ts";
+import { createPrivate, prepareStateRoot, readPrivate, writePrivate } from "./paths.ts";
 import { startOf } from "./process-identity.ts";
 import { openProjects, type Projects } from "./projects.ts";
 import { type KnownSecrets, knownSecrets } from "./redact/known-secrets.ts";
@@ -62,7 +62,7 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   const paths = prepareStateRoot(options.root ?? stateRoot(env));
   const known = knownSecrets();
   known.addEnvironment(env); // before anything can be written
-  const token = supervisorToken(paths);
+  const token = await supervisorToken(paths);
   known.add(token, "runtime-token");
   const redactor = createRedactor(known, { folders: [homedir(), paths.root] });
   const registry = openRegistry(paths.registry, { clock, staleMs });
@@ -238,11 +238,20 @@ function wire(held: Held, binding: BindingSource, engine: Engine): { projects: P
   return { projects, sync };
 }
 
-/** The token of this state root: made once, so that a Runtime that lost a race cannot change it under the one that won. */
-function supervisorToken(paths: StatePaths): string {
-  const kept = readPrivate(paths.token)?.trim();
-  if (kept && /^kxr_[A-Za-z0-9_-]{43}$/.test(kept)) return kept;
+const TOKEN = /^kxr_[A-Za-z0-9_-]{43}$/;
+const TOKEN_WAIT_MS = 1_000;
+
+/**
+ * The token of this state root: made once, by whichever of several Runtimes that start at the same time comes first, and the same for all of them,
+ * so that one that loses the race cannot change it under the one that won.
+ */
+async function supervisorToken(paths: StatePaths): Promise<string> {
   const made = `kxr_${crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })}`;
-  writePrivate(paths.token, `${made}\n`);
-  return readPrivate(paths.token)!.trim(); // of two that made one at the same time, the last stays for both
+  if (createPrivate(paths.token, `${made}\n`)) return made;
+  for (const began = performance.now(); performance.now() - began < TOKEN_WAIT_MS; await Bun.sleep(20)) {
+    const kept = readPrivate(paths.token)?.trim();
+    if (kept && TOKEN.test(kept)) return kept; // empty while the one that makes it is writing
+  }
+  writePrivate(paths.token, `${made}\n`); // it died while writing
+  return made;
 }

@@ -1,9 +1,12 @@
 // A real `kxm-runtime` of its own state root, as a child process.
+import { setDefaultTimeout } from "bun:test";
 import { join } from "node:path";
 import { findRuntime, type LocalRuntime } from "../../src/client/local-runtime.ts";
 
 const ENTRY = join(import.meta.dir, "../../src/runtime/main.ts");
 const DEADLINE_MS = 20_000;
+// Processes start slowly on a machine that runs much else.
+setDefaultTimeout(60_000);
 
 /** Waits for a condition, looking again as the event loop goes round. @throws after 20 seconds */
 export async function until<T>(condition: () => T | Promise<T>, what: string): Promise<NonNullable<T>> {

@@ -43,6 +43,17 @@ test("a Runtime keeps its id, gives its proof, and refuses a second one by name"
   expect(third.facts).toMatchObject({ runtimeId: first.facts!.runtimeId, generation: 2 });
 });
 
+test("of several that start at once in an empty folder one serves, and its token is the one in the file", async () => {
+  for (let round = 0; round < 3; round++) {
+    using folder = temporaryFolder();
+    const started = await Promise.all([1, 2, 3].map(() => startRuntime(folder.path)));
+    const served = started.filter(({ facts }) => facts !== undefined);
+    expect(served.length).toBe(1);
+    expect((await (await served[0]!.client()).status()).pid).toBe(served[0]!.facts!.pid); // proves the token on the way
+    for (const one of started) await one.kill();
+  }
+});
+
 test("kill -9 is taken over at once, and the local API of the dead one is not mistaken for a live one", async () => {
   using folder = temporaryFolder();
   await using first = await startRuntime(folder.path);
