@@ -42,6 +42,18 @@ describe.each(WORLDS)("%s context", (_, world) => {
     expect((await promote(it, second)).body.code).toBe("state_proposal_not_promotable");
   });
 
+  test("a key with two current values, as two writers of an older version could leave it, is called a contradiction: state_contradiction", async () => {
+    await using it = await open();
+    const { proposalId } = (await propose(it)).body;
+    const { id } = (await promote(it, proposalId)).body.state;
+    await it.hub.engine.write("shop", async (tx) => {
+      const row = (await tx.context.find(id))!;
+      await tx.context.insert({ ...row, id: tx.newId("ctx"), revision: row.revision + 1_000 });
+    });
+    const answer = await it.as("ann", "POST", "/v1/context/state", { project: "shop", key: "db.engine" });
+    expect(answer).toMatchObject({ status: 409, body: { code: "state_contradiction" } });
+  });
+
   test("proposals and promotions that may not be are refused by name", async () => {
     await using it = await open();
     expect((await propose(it, { authority: "policy" })).body.code).toBe("context_authority_violation");

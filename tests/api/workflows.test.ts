@@ -274,6 +274,14 @@ describe.each(WORLDS)("%s workflows", (_, world) => {
     expect((await it.as("lead", "GET", `/v1/workflows/${second}`)).body.run.status).toBe("waiting");
   });
 
+  test("a run that waits cannot be told to wait again: workflow_not_running", async () => {
+    await using it = await openOn(world)();
+    const runId = await started(it);
+    const wait = () => it.as("lead", "POST", `/v1/workflows/${runId}/waits`, { stageId: "build", signalKey: "ci", summary: "x" });
+    expect((await wait()).status).toBe(202);
+    expect(await wait()).toMatchObject({ status: 409, body: { code: "workflow_not_running" } });
+  });
+
   test("a wait that ran out fails the run on the next look and tells the coordinator", async () => {
     await using it = await openOn(world)();
     const runId = await started(it);
