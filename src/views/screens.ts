@@ -4,6 +4,7 @@ import * as agents from "./agents.tsx";
 import * as approval from "./approval.tsx";
 import * as approvalBulk from "./approval-bulk.tsx";
 import * as approvals from "./approvals.tsx";
+import * as audit from "./audit.tsx";
 import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import { navFragment } from "./frame.tsx";
@@ -44,4 +45,5 @@ export const SCREENS: readonly Screen[] = [
   ...webhookEndpoints.screens,
   ...webhookEndpoint.screens,
   ...webhookDeliveries.screens,
+  ...audit.screens,
 ];
