@@ -35,3 +35,7 @@ export const alertLink = (id: string, within: Within = {}) => link(`/sync/${enc(
 export const runtimeLink = (project: string, runtimeId: string) => link(`/runtimes/${enc(runtimeId)}`, { project });
 /** A receiver of a project's events, with its delivery log. */
 export const webhookLink = (id: string, more: More = {}) => link(`/webhooks/${enc(id)}`, more);
+/** An entry of the journal: its project's journal from that entry on. */
+export const journalLink = (project: string, id: string) => link("/journal", { project, entry: id });
+/** A state key with everything it ever said. */
+export const stateLink = (project: string, key: string) => link("/context", { project, key });

@@ -18,6 +18,7 @@ import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
 import * as runs from "./runs.tsx";
 import { type Screen, screen } from "./screen.ts";
+import * as search from "./search.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
@@ -46,4 +47,5 @@ export const SCREENS: readonly Screen[] = [
   ...webhookEndpoint.screens,
   ...webhookDeliveries.screens,
   ...audit.screens,
+  ...search.screens,
 ];

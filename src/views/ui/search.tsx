@@ -46,7 +46,7 @@ export const Hits = ({ of }: { of: readonly Hit[] }) => (
   </ul>
 );
 
-export type Facet = { text: Child; href: string; count: number | string; current?: boolean };
+export type Facet = { text: Child; href: string /** Left out where counting would cost a whole scan. */; count?: number | string; current?: boolean };
 
 /** Ways to narrow: one group per question, each value a link with its count. */
 export const Facets = ({ groups, note }: { groups: readonly { title: string; facets: readonly Facet[] }[]; note?: Child }) => (
@@ -56,7 +56,7 @@ export const Facets = ({ groups, note }: { groups: readonly { title: string; fac
         <h3>{title}</h3>
         {facets.map(({ text, href, count, current }) => (
           <a href={href} aria-current={current ? "true" : undefined}>
-            {text} <Count of={count} />
+            {text} {count !== undefined && <Count of={count} />}
           </a>
         ))}
       </div>
