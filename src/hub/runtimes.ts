@@ -116,8 +116,8 @@ const homeRun = ({ projectId, runId, workflowId, displayTitle, status, cursor, h
   orphaned,
 });
 
-/** Ids of a project's Runtimes with their presence, if any. Costs one look per Runtime, however many runs there are. */
-async function known(read: Stores, project: string): Promise<{ runtimeId: string; row: RuntimeRow | undefined }[]> {
+/** Ids of a project's Runtimes with their presence, if any, by id. Costs one look per Runtime, however many runs there are. */
+export async function known(read: Stores, project: string): Promise<{ runtimeId: string; row: RuntimeRow | undefined }[]> {
   const rows = new Map((await read.runtimes.ofProject(project, RUNTIMES_MAX)).map((row) => [row.runtimeId, row]));
   const ids = new Set(rows.keys());
   for (let id = await read.sync.nextRuntimeWithRuns(project, ""); id !== undefined && ids.size < 2 * RUNTIMES_MAX; ) {

@@ -1,7 +1,7 @@
 // The page of one approval, and the decision on it. A decision names the hash of what was looked at; another content is not decided, and the page says so.
 /** @jsxImportSource #jsx */
 import * as approvals from "../hub/approvals.ts";
-import type { Decision } from "../protocol/approvals.ts";
+import type { Approval, Decision } from "../protocol/approvals.ts";
 import { HubError } from "../protocol/errors.ts";
 import { act, fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { here } from "./address.ts";
@@ -26,14 +26,50 @@ const SEEN_CHARACTERS = 23; // sha256: and 16 digits
 const load = async (visit: Visit): Promise<AskedApproval> =>
   withMachine(visit, await approvals.find(visit.hub.engine.read, visit.params["id"]!, visit.session.project));
 
+const ApprovalFacts = ({ approval, visit }: { approval: Approval; visit: Visit }) => {
+  const { id, project, projectId, runId, runtimeId, stepId, attempt, contentHash } = approval;
+  return (
+    <Section title="Facts">
+      <Facts
+        rows={[
+          ["Approval", <Id value={id} whole />],
+          ["Content hash", <Id value={contentHash} whole />],
+          [
+            "Run",
+            <Ref href={runLink(projectId, runId, { project: visit.project })}>
+              <Id value={runId} whole />
+            </Ref>,
+          ],
+          ["Step", `${stepId}, attempt ${attempt}`],
+          [
+            "Runtime",
+            <Ref href={runtimeLink(project, runtimeId)}>
+              <Id value={runtimeId} whole />
+            </Ref>,
+          ],
+          ["Project", <Line text={project} />],
+        ]}
+      />
+    </Section>
+  );
+};
+
+const Terminal = ({ approval: { runId, contentHash } }: { approval: Approval }) => {
+  const line = command`kxm runs approve ${runId} --hash ${contentHash} --reason ${"looked at it"}`;
+  return line === undefined ? null : (
+    <Section title="Same from a terminal" note="on that machine" padded>
+      <Command text={line} />
+    </Section>
+  );
+};
+
 const ApprovalView = ({ asked, visit }: { asked: AskedApproval; visit: Visit }) => {
   const { approval, where } = asked;
-  const { id, project, projectId, runId, runtimeId, stepId, attempt, title, contentHash, status, requestedAt } = approval;
+  const { id, projectId, runId, stepId, title, contentHash, status, requestedAt } = approval;
   const { url, now, session } = visit;
   const seen = url.searchParams.get("seen");
   const changed = seen !== null && status === "pending" && !contentHash.startsWith(seen);
   const rejects = url.searchParams.get("act") === "reject" && status === "pending" && session.role !== "viewer";
-  const terminal = command`kxm runs approve ${runId} --hash ${contentHash} --reason ${"looked at it"}`;
   return (
     <>
       <PageHead
@@ -77,40 +113,7 @@ const ApprovalView = ({ asked, visit }: { asked: AskedApproval; visit: Visit }) 
           </form>
         </Section>
       )}
-      <Columns
-        below
-        main={
-          <Section title="Facts">
-            <Facts
-              rows={[
-                ["Approval", <Id value={id} whole />],
-                ["Content hash", <Id value={contentHash} whole />],
-                [
-                  "Run",
-                  <Ref href={runLink(projectId, runId, { project: visit.project })}>
-                    <Id value={runId} whole />
-                  </Ref>,
-                ],
-                ["Step", `${stepId}, attempt ${attempt}`],
-                [
-                  "Runtime",
-                  <Ref href={runtimeLink(project, runtimeId)}>
-                    <Id value={runtimeId} whole />
-                  </Ref>,
-                ],
-                ["Project", <Line text={project} />],
-              ]}
-            />
-          </Section>
-        }
-        aside={
-          terminal && (
-            <Section title="Same from a terminal" note="on that machine" padded>
-              <Command text={terminal} />
-            </Section>
-          )
-        }
-      />
+      <Columns below main={<ApprovalFacts approval={approval} visit={visit} />} aside={<Terminal approval={approval} />} />
     </>
   );
 };

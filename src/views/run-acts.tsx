@@ -108,10 +108,13 @@ export const holdOf = (run: RunDetail, paused: boolean, visit: Visit): Question 
   holdQuestion({ action: commandsOf(run), projectId: run.projectId, paused }, visit);
 
 /** Pausing a project on its machine, or going on: it holds new work; runs that execute go on. */
-export function holdQuestion({ action, projectId, paused }: { action: string; projectId: string; paused: boolean }, visit: Visit): Question {
+export function holdQuestion(
+  { action, projectId, paused, name = "hold", project }: { action: string; projectId: string; paused: boolean; name?: string; project?: string },
+  visit: Visit,
+): Question {
   const kind = paused ? "resume" : "pause";
   return {
-    name: kind,
+    name,
     button: paused ? "Resume…" : "Pause…",
     icon: paused ? "run" : "paused",
     small: true,
@@ -126,6 +129,8 @@ export function holdQuestion({ action, projectId, paused }: { action: string; pr
           {paused ? "What waits begins as places get free." : "No new run begins on this machine. Runs that execute go on; what is handed in waits."}
         </p>
         <CommandFields kind={kind} visit={visit} />
+        <input type="hidden" name="projectId" value={projectId} />
+        {project !== undefined && <input type="hidden" name="project" value={project} />}
         <TextField id={`${id}-reason`} name="reason" label="Reason" hint="goes to the machine and into the audit" maxlength={TEXT_MAX} />
       </>
     ),

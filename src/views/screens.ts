@@ -17,6 +17,8 @@ import * as run from "./run.tsx";
 import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
 import * as runs from "./runs.tsx";
+import * as runtime from "./runtime.tsx";
+import * as runtimes from "./runtimes.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
@@ -41,6 +43,8 @@ export const SCREENS: readonly Screen[] = [
   ...runCancel.screens,
   ...run.screens,
   ...commands.screens,
+  ...runtimes.screens,
+  ...runtime.screens,
   ...leases.screens,
   ...leaseHistory.screens,
   ...webhookEndpoints.screens,
