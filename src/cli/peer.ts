@@ -230,7 +230,7 @@ async function follow({ me, out, world }: PeerCall<PeerOptions>): Promise<number
       }
     } catch (error) {
       if (world.stopping.aborted) break;
-      if (++failures === 1) out.note(`the connection was lost: ${(error as Error).message}; trying again`);
+      if (++failures === 1) out.note("the connection to the hub was lost; trying again");
       if (failures > 20) throw error;
     }
     if (!world.stopping.aborted) await Bun.sleep(Math.min(5_000, 250 * 2 ** failures));
