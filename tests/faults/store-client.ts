@@ -1,10 +1,14 @@
 // Drives a store process from outside and keeps the history of what it acknowledged.
+import { availableParallelism, loadavg } from "node:os";
 import type { Subprocess } from "bun";
 import type { AnswerLine, CallLine, Setup } from "./store-process.ts";
 
 export const STORE_PROCESS = `${import.meta.dir}/store-process.ts`;
 /** Full counts instead of those that fit into every run. */
 export const FULL = process.env["KXM_FAULTS"] === "full";
+
+/** How much later than on an idle machine everything may be: one with more to do than it has cores starts each process late, whatever the store does. */
+export const lateness = (): number => Math.max(1, loadavg()[0]! / availableParallelism());
 
 export type StoreProcess = {
   pid: number;
