@@ -30,16 +30,7 @@ export function outboxTable(context: StoreContext) {
     `update outbox set refused_at = $at, refused_code = $code, attempted_at = $at, attempt_count = attempt_count + 1 where seq = $seq and ${PENDING}`,
   );
   const attempt = write(context, "update outbox set attempted_at = $at, attempt_count = attempt_count + 1 where seq = $seq");
-  const requeue = write(context, "update outbox set refused_at = null, refused_code = null where refused_at is not null");
-  const requeueCode = write(
-    context,
-    "update outbox set refused_at = null, refused_code = null where refused_at is not null and refused_code = $code",
-  );
-  const requeueRun = write(
-    context,
-    "update outbox set acked_at = null where run_id = $runId and sequence > $after and acked_at is not null and acked_at < $before",
-  );
-  const requeueAcked = write(context, "update outbox set acked_at = null where acked_at is not null");
+  const { requeue, requeueCode, requeueRun, requeueAcked } = requeueStatements(context);
   const ackedBefore = one<{ n: number }>(
     context,
     "select 1 as n from outbox where run_id = $runId and sequence = $sequence and acked_at is not null and acked_at < $before",
@@ -89,5 +80,17 @@ export function outboxTable(context: StoreContext) {
         return before === undefined || before === identity ? 0 : requeueAcked();
       },
     },
+  };
+}
+
+/** Back to pending: what was parked, and what a hub lost. */
+function requeueStatements(context: StoreContext) {
+  const parked = "update outbox set refused_at = null, refused_code = null where refused_at is not null";
+  const acked = "update outbox set acked_at = null where acked_at is not null";
+  return {
+    requeue: write(context, parked),
+    requeueCode: write(context, `${parked} and refused_code = $code`),
+    requeueRun: write(context, `${acked} and run_id = $runId and sequence > $after and acked_at < $before`),
+    requeueAcked: write(context, acked),
   };
 }
