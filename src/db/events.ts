@@ -109,12 +109,14 @@ function auditEntries({ db, tables: { audit }, all, insertAll }: Dialect) {
 
 /** What people look at: the newest events first, of a project, about one thing, or by one agent. */
 function newestEvents({ db, tables: { events }, all }: Dialect) {
+  // Without statistics SQLite thinks little of a project's log and would walk through all of it: the concatenation keeps it off the primary key.
+  const inProject = (of?: SQL) => (of ? sql`${events.project} || '' = ${slot("project")}` : eq(events.project, slot("project")));
   const newest = (of?: SQL) =>
     all(
       db
         .select()
         .from(events)
-        .where(and(eq(events.project, slot("project")), of, lt(events.seq, slot("before"))))
+        .where(and(inProject(of), of, lt(events.seq, slot("before"))))
         .orderBy(desc(events.seq))
         .limit(slot("limit")),
     );

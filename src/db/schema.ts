@@ -380,10 +380,10 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     (t) => [
       primaryKey({ columns: [t.project, t.seq] }),
       // The history of one thing. Messages are left out: theirs is in their row, and they are most of the log.
-      index("events_subject").on(t.project, t.subjectId, t.seq).where(sql`topic <> 'messages'`),
+      index("events_subject").on(t.subjectId, t.seq).where(sql`topic <> 'messages'`),
       // What an agent did, for its page. Messages tell that themselves, and what Runtimes send is too much to index.
-      index("events_opened").on(t.project, t.subjectId, t.seq).where(sql`type = 'opened'`), // who read a message's text
-      index("events_deeds").on(t.project, t.actor, t.seq).where(sql`topic <> 'agents' and topic <> 'messages' and topic <> 'sync'`),
+      index("events_opened").on(t.subjectId, t.seq).where(sql`type = 'opened'`), // who read a message's text
+      index("events_deeds").on(t.actor, t.seq).where(sql`topic <> 'agents' and topic <> 'messages' and topic <> 'sync'`),
     ],
   ),
 

@@ -1,66 +1,79 @@
-// What a query costs must not grow with what is stored: every prepared query of these stores is a search by an index, and none sorts what it found.
+// Which index each list of the dashboard reads, on SQLite without statistics: the planner must not fall back to walking a project's whole log.
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { drizzle } from "drizzle-orm/bun-sqlite";
-import { alertStore } from "../../src/db/alerts.ts";
-import { approvalStore } from "../../src/db/approvals.ts";
-import { commandStore } from "../../src/db/commands.ts";
-import { conflictStore } from "../../src/db/conflicts.ts";
-import type { Dialect } from "../../src/db/dialect.ts";
-import { leaseStore } from "../../src/db/leases.ts";
-import { migrateSqlite } from "../../src/db/migrate.ts";
-import { runtimeStore } from "../../src/db/runtimes.ts";
-import { sqliteTables } from "../../src/db/schema-kit.ts";
-import { syncStore } from "../../src/db/sync.ts";
+import { sqliteWorld } from "../support/engines.ts";
+import { agentRow, testedEvent } from "../support/rows.ts";
 
-const STORES = { leaseStore, syncStore, conflictStore, runtimeStore, commandStore, approvalStore, alertStore };
-
-/** The SQL of every query that a store prepares. */
-function queriesOf(database: Database, store: (dialect: Dialect) => unknown): string[] {
-  const texts: string[] = [];
-  const note = (query: any) => {
-    texts.push(query.toSQL().sql);
-    return async () => undefined as never;
-  };
-  const db = drizzle(database, { casing: "snake_case" });
-  const dialect = {
-    db,
-    tables: sqliteTables,
-    one: note,
-    all: note,
-    run: note,
-    locked: <Q>(query: Q) => query,
-    insertAll: () => async () => {},
-    now: note,
-  };
-  store(dialect as unknown as Dialect);
-  return texts;
+/** The plan of every statement that `work` prepares, by its text. */
+async function plansOf(work: (read: Awaited<ReturnType<typeof sqliteWorld>>["engine"]["read"]) => Promise<unknown>): Promise<string[]> {
+  await using world = await sqliteWorld();
+  await world.engine.write("p", async (tx) => {
+    await tx.agents.insert(agentRow("agt_a", "p", "Ada"));
+    tx.append(testedEvent("p"));
+  });
+  const database = new Database(world.location, { readonly: true });
+  const prepare = Database.prototype.prepare;
+  const texts = new Set<string>();
+  Database.prototype.prepare = function (this: Database, text: string, ...rest: unknown[]) {
+    texts.add(text);
+    return (prepare as (...args: unknown[]) => unknown).call(this, text, ...rest) as never;
+  } as typeof prepare;
+  try {
+    await work(world.engine.read);
+  } finally {
+    Database.prototype.prepare = prepare;
+  }
+  const plans = [...texts].map((text) => {
+    const rows = database.query(`explain query plan ${text}`).all() as { detail: string }[];
+    return rows.map(({ detail }) => detail).join(" | ");
+  });
+  database.close(true);
+  return plans;
 }
 
-const planOf = (database: Database, sql: string) =>
-  (database.query(`explain query plan ${sql}`).all() as { detail: string }[]).map(({ detail }) => detail);
-/**
- * A walk over a whole table or index, or a sort of everything that was found. Not: rows that a subquery has just found and bounded, and the front of
- * an index of what ends next, read with a limit.
- */
-const isCostly = (step: string) =>
-  (/^SCAN /.test(step) &&
-    !/^SCAN (counted|CONSTANT ROW|leases USING (COVERING )?INDEX leases_held|lease_waiters USING (COVERING )?INDEX)/.test(step)) ||
-  /USE TEMP B-TREE FOR ORDER/.test(step);
+const LAST = Number.MAX_SAFE_INTEGER;
 
-test.each(Object.entries(STORES))("every query of %s is answered by an index", (_, store) => {
-  using database = new Database(":memory:");
-  migrateSqlite(database, { where: "test" });
-  const texts = queriesOf(database, store);
-  expect(texts.length).toBeGreaterThan(3);
-  for (const sql of texts) expect({ sql, costly: planOf(database, sql).filter(isCostly) }).toEqual({ sql, costly: [] });
+test("histories, openings and deeds are found by an index of their own", async () => {
+  const plans = await plansOf(async ({ events }) => {
+    await events.about("p", "agt_a", LAST, 10);
+    await events.openings("p", "msg_a", 10);
+    await events.deedsOf("p", "agt_a", LAST, 10);
+    await events.newest("p", LAST, 10);
+  });
+  expect(plans).toEqual([
+    "SEARCH events USING INDEX events_subject (subject_id=? AND seq<?)",
+    "SEARCH events USING INDEX events_opened (subject_id=? AND seq<?)",
+    "SEARCH events USING INDEX events_deeds (actor=? AND seq<?)",
+    "SEARCH events USING PRIMARY KEY (project=? AND seq<?)",
+  ]);
 });
 
-test("the check finds a query without an index, and one that sorts", () => {
-  using database = new Database(":memory:");
-  migrateSqlite(database, { where: "test" });
-  const costly = (sql: string) => planOf(database, sql).some(isCostly);
-  expect(costly("select * from approvals where title = ?")).toBe(true);
-  expect(costly("select * from approvals where project = ? order by title")).toBe(true);
-  expect(costly("select * from approvals where project = ? order by requested_at desc, id desc")).toBe(false);
+test("every page of messages reads one index from its cursor on", async () => {
+  const plans = await plansOf(async ({ messages }) => {
+    for (const kind of ["open", "dead", "expired", "cancelled", "all"] as const) await messages.heads({ kind, of: "p" }, "~", 10);
+    await messages.heads({ kind: "sent", of: "agt_a" }, "~", 10);
+    await messages.heads({ kind: "received", of: "agt_a" }, LAST, 10);
+    await messages.heads({ kind: "thread", of: "p", correlationId: "t" }, "~", 10);
+    for (const kind of ["open", "dead"] as const) await messages.countHeads(kind, "p", 10);
+    await messages.inWork("p", 10);
+    await messages.recentTimes("p", 10);
+  });
+  expect(plans.filter((plan) => /SCAN messages|TEMP B-TREE/.test(plan))).toEqual([]);
+  for (const plan of plans) expect(plan).toMatch(/SEARCH messages USING (COVERING )?INDEX messages_\w+ \((project|recipient_id|sender_id)=/);
+  expect(plans.length).toBeGreaterThan(12);
+});
+
+test("agents, held leases, activity and ended runs are read by their index", async () => {
+  const plans = await plansOf(async ({ agents, leases, activity, sync, projects }) => {
+    for (const online of [true, false]) {
+      await agents.page("p", { online, prefix: "a", limit: 10 });
+      await agents.page("p", { online, prefix: "a", after: "ab", limit: 10 });
+    }
+    await agents.count("p", 10);
+    await projects.countOnline("p");
+    await leases.heldBy("p", "agt_a", 10);
+    await activity.hours("p", "messages", "queued", 0);
+    await sync.endedByHour("p", 0);
+  });
+  expect(plans.filter((plan) => /(^|\| )SCAN (agents|leases|activity_hours|sync_runs)/.test(plan))).toEqual([]);
 });

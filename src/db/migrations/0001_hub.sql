@@ -284,9 +284,9 @@ create table events (
   data text not null,
   primary key (project, seq)
 ) strict, without rowid;
-create index events_subject on events (project, subject_id, seq) where topic <> 'messages';
-create index events_opened on events (project, subject_id, seq) where type = 'opened';
-create index events_deeds on events (project, actor, seq) where topic <> 'agents' and topic <> 'messages' and topic <> 'sync';
+create index events_subject on events (subject_id, seq) where topic <> 'messages';
+create index events_opened on events (subject_id, seq) where type = 'opened';
+create index events_deeds on events (actor, seq) where topic <> 'agents' and topic <> 'messages' and topic <> 'sync';
 
 create table activity_hours (
   project text not null,
