@@ -7,7 +7,7 @@ import { openEngine } from "../../src/db/open.ts";
 import { newId } from "../../src/protocol/ids.ts";
 import { attempt, range } from "../support/engines.ts";
 import { temporaryFolder } from "../support/folders.ts";
-import { FULL, startStore } from "./store-client.ts";
+import { FULL, lateness, startStore } from "./store-client.ts";
 
 const ROUNDS = FULL ? 100 : 6;
 
@@ -19,7 +19,7 @@ describe("R11: several hubs on one file", () => {
         const path = `${folder.path}/${round % 2 ? "known" : `new-${round}`}/kxm.db`; // made by the race itself, and already there
         const began = performance.now();
         const starts = await Promise.all(range(count).map((n) => attempt(startStore({ path, address: `http://127.0.0.1:${7400 + n}` }))));
-        expect(performance.now() - began).toBeLessThan(2_000 + count * 150); // two cores start ten processes one after another
+        expect(performance.now() - began).toBeLessThan((2_000 + count * 150) * lateness()); // a few cores start ten processes one after another
         const serving = starts.flatMap(({ value }) => (value ? [value] : []));
         expect(serving.length).toBe(1);
         const refusals = starts.flatMap(({ error }) => (error ? [error.message] : []));
@@ -29,7 +29,7 @@ describe("R11: several hubs on one file", () => {
         serving[0]!.kill();
         const killed = performance.now();
         const next = await startStore({ path });
-        expect(performance.now() - killed).toBeLessThan(2_000);
+        expect(performance.now() - killed).toBeLessThan(2_000 * lateness());
         expect(await next.end()).toBe(0);
       }
     }, 300_000);
