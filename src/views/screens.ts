@@ -8,6 +8,7 @@ import * as audit from "./audit.tsx";
 import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import { navFragment } from "./frame.tsx";
+import * as journal from "./journal.tsx";
 import * as leaseHistory from "./lease-history.tsx";
 import * as leases from "./leases.tsx";
 import * as message from "./message.tsx";
@@ -52,4 +53,5 @@ export const SCREENS: readonly Screen[] = [
   ...webhookDeliveries.screens,
   ...audit.screens,
   ...search.screens,
+  ...journal.screens,
 ];
