@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { define, group } from "./command.ts";
 import { actor, commandId, openProject } from "./local.ts";
+import { visible } from "./output.ts";
 import { elapsed } from "./run-progress.ts";
 
 type SubmitOptions = { workflow?: string; title?: string; key?: string };
@@ -53,7 +54,7 @@ export function addIntake(program: Command): void {
         paused: { actor: string; reason?: string } | null;
       };
       out.result({ intake: rows, paused }, () => {
-        if (paused) out.line(out.styled("warn", `paused by ${paused.actor}${paused.reason ? `: ${paused.reason}` : ""}`));
+        if (paused) out.line(out.styled("warn", visible(`paused by ${paused.actor}${paused.reason ? `: ${paused.reason}` : ""}`)));
         out.table(
           rows,
           [

@@ -4,7 +4,7 @@ import type { CommandKind, CommandPayload } from "../protocol/sync.ts";
 import { RESOLUTION_ACTIONS } from "../protocol/sync-event.ts";
 import { define, group, number } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
-import { CommandFailed, EXIT, harmlessJson, type Output, UsageError, type World } from "./output.ts";
+import { CommandFailed, EXIT, harmlessJson, type Output, UsageError, visible, type World } from "./output.ts";
 import { followRun } from "./run.ts";
 import { elapsed, eventLine, type RunEvent, spent } from "./run-progress.ts";
 
@@ -118,8 +118,8 @@ function addReading(runs: Command): void {
       if (options.clean) {
         const cleaned = await runtime.post(`/v1/projects/${key}/worktrees/clean`, runId ? { runId } : {});
         out.result(cleaned, () => {
-          for (const path of cleaned.removed) out.line(`removed  ${path}`);
-          for (const { path, why } of cleaned.kept) out.line(`kept     ${path}: ${why}`);
+          for (const path of cleaned.removed) out.line(visible(`removed  ${path}`));
+          for (const { path, why } of cleaned.kept) out.line(visible(`kept     ${path}: ${why}`));
           if (cleaned.removed.length + cleaned.kept.length === 0) out.line("no worktrees");
         });
         return;
@@ -167,7 +167,7 @@ function addDeciding(runs: Command): void {
         };
         await send(project, world, kind, runId, payload);
         out.result({ runId, ...payload, decision: kind }, () =>
-          out.line(`${kind === "approve" ? "approved" : "rejected"}: ${run.asked.content.question}`),
+          out.line(`${kind === "approve" ? "approved" : "rejected"}: ${visible(run.asked.content.question)}`),
         );
       },
     });
@@ -305,10 +305,12 @@ function showRun(out: Output, run: View): void {
     "no steps",
   );
   if (asked)
-    out.line(`\nasks: ${asked.content.question}\n  decide: kxm runs approve ${run["runId"]}   or   kxm runs reject ${run["runId"]} --reason …`);
+    out.line(
+      `\nasks: ${visible(asked.content.question)}\n  decide: kxm runs approve ${run["runId"]}   or   kxm runs reject ${run["runId"]} --reason …`,
+    );
   if (run["waitsFor"]) out.line(`\nwaits for the signal ${run["waitsFor"]}: kxm runs signal ${run["runId"]} ${run["waitsFor"]}`);
   for (const one of uncertain)
-    out.line(`\nuncertain: ${one.reason}\n  resolve: kxm runs resolve ${run["runId"]} --action ${one.resolutions.join("|")} --reason …`);
+    out.line(`\nuncertain: ${visible(one.reason)}\n  resolve: kxm runs resolve ${run["runId"]} --action ${one.resolutions.join("|")} --reason …`);
 }
 
 function showLogs(out: Output, attempts: { attemptId: string; stepId: string; pieces: { stream: string; text: string }[] }[]): void {
@@ -317,13 +319,7 @@ function showLogs(out: Output, attempts: { attemptId: string; stepId: string; pi
     out.line(out.styled("bold", `── ${stepId} ${attemptId}`));
     for (const { stream, text } of pieces) {
       out.line(out.styled("dim", `[${stream}]`));
-      out.line(
-        text
-          .trimEnd()
-          .split("\n")
-          .map((line) => line)
-          .join("\n"),
-      );
+      out.line(visible(text.trimEnd()));
     }
   }
 }

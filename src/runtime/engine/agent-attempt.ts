@@ -1,7 +1,11 @@
 // Carries out one attempt of an agent: workspace, prompt, program, answer. Answers the events that record what was seen; decides nothing.
+
+import { VERSION } from "../../protocol/version.ts";
 import { echo } from "../harness/echo.ts";
 import { environmentFor } from "../harness/environment.ts";
 import { priced } from "../harness/prices.ts";
+import { knownVersion } from "../harness/probe.ts";
+import type { ProcessMark } from "../harness/process.ts";
 import { findProgram } from "../harness/programs.ts";
 import type { Failure, Turn, Usage } from "../harness/result.ts";
 import { commandLine, HARNESS_TABLE } from "../harness/table.ts";
@@ -57,7 +61,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   }
   await prepareWorkspace(context, run, attempt);
   const full = composePrompt(run, step, assignment.agentId, prompt);
-  const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.sessionId!, command: agent.command };
+  const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.conversation!, command: agent.command };
   const argv = commandLine(row, start, full, (program) => findProgram(program, context.env, attempt.workspace.path));
   if (!argv) {
     const name = row.program ?? agent.command![0]!;
@@ -69,22 +73,35 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   }
   const env = environmentFor(context.env, [...row.env, ...agent.env], { ...row.settings?.(start), KXM_RUN_ID: run.runId, KXM_STEP_ID: step.id });
   keepTranscript(context, run.runId, attempt.attemptId, "prompt", full);
+  const version = row.program ? await knownVersion(row, argv[0]!, context.env) : undefined;
   const launched = await startProgram(
     { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
-    (mark) => work.record(executing(run, attempt, assignment, mark)),
+    (mark) => work.record(executing(run, attempt, assignment, { mark, version })),
   );
   const end = await watchProgram({ ...limit, limitMs }, launched.mark, launched.ended);
   return end && conclude(work, step, assignment, end, row.read);
 }
 
-function executing(run: Execution, attempt: Attempt, assignment: Assignment, process?: { pid: number; started: string }): NewEvent[] {
+function executing(run: Execution, attempt: Attempt, assignment: Assignment, started?: { mark: ProcessMark; version?: string }): NewEvent[] {
   const identity = identityOf(run, attempt, assignment.agentId);
+  const executor = { id: "local", kind: "local" as const, executorVersion: VERSION, harness: run.plan.agents[assignment.agentId]!.harness };
   return [
-    ...(process
+    ...(started
       ? [{ type: "workspace.materialized" as const, payload: { ...identity, status: "created" as const }, local: { workspace: attempt.workspace } }]
       : []),
-    { type: "attempt.status_changed", payload: { ...identity, status: "executing", previousStatus: "created" }, local: process && { process } },
-    { type: "assignment.executing", payload: { ...identity, status: "executing" } },
+    {
+      type: "attempt.status_changed",
+      payload: { ...identity, status: "executing", previousStatus: "created" },
+      local: started && { process: started.mark },
+    },
+    {
+      type: "assignment.executing",
+      payload: {
+        ...identity,
+        status: "executing",
+        ...(started?.version && { executor: { ...executor, harnessVersion: started.version.slice(0, 128) } }),
+      },
+    },
   ];
 }
 

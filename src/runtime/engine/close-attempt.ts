@@ -8,6 +8,9 @@ import { type Attempt, type Execution, stepOf } from "./execution.ts";
 /** What an error of ours means for the run. A refusal says what to do; anything else is a bug, whose cause is in the log. */
 function failureOf(error: unknown): Failure {
   if (error instanceof RuntimeRefusal) return { class: error.code, sentence: error.message, retryable: true };
+  const { code } = (error ?? {}) as { code?: unknown };
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return { class: "disk_full", sentence: "the disk is full: nothing of the attempt could be written", retryable: true };
   return { class: "internal_error", sentence: "the Runtime failed while it carried out the attempt; its log has the cause", retryable: false };
 }
 

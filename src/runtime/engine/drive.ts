@@ -63,7 +63,7 @@ export class Drive {
       catchUp(this.context, this.run);
       const at = this.setting();
       for (const event of happened) learn(this.run, { ...event, at: event.occurredAt ?? at.now });
-      this.commit([...happened, ...(this.state === "driving" ? decide(this.run, at) : [])]);
+      this.commit([...happened, ...(this.state === "driving" ? decide(this.run, at) : [])], at.now);
     } catch (error) {
       this.readAgain(error);
       throw error;
@@ -99,10 +99,11 @@ export class Drive {
     };
   }
 
-  private commit(events: NewEvent[]): void {
+  /** @param now what was learned as their time: the stored events say the same */
+  private commit(events: NewEvent[], now: number): void {
     if (events.length === 0) return;
     this.context.store.commit((tx) => {
-      for (const event of events) tx.append(this.runId, event);
+      for (const event of events) tx.append(this.runId, { ...event, occurredAt: event.occurredAt ?? now });
       if (isOver(this.run)) receiptOf(tx, this.run);
     });
   }
@@ -169,9 +170,10 @@ export class Drive {
   private record(events: NewEvent[]): void {
     if (this.state === "left") throw new RuntimeRefusal("store_fenced", "this run is driven by another supervisor");
     catchUp(this.context, this.run);
-    for (const event of events) learn(this.run, { ...event, at: event.occurredAt ?? this.context.clock.now() });
+    const now = this.context.clock.now();
+    for (const event of events) learn(this.run, { ...event, at: event.occurredAt ?? now });
     try {
-      this.commit(events);
+      this.commit(events, now);
     } catch (error) {
       this.readAgain(error);
       throw error;

@@ -1,6 +1,7 @@
 // The engine as the supervisor knows it: one per process, over all open projects.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Engine, EngineParts, MakeEngine, Project } from "../contract.ts";
+import { recentReports } from "../harness/probe.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { Workers } from "../worker/workers.ts";
 import { commandEffects } from "./effects.ts";
@@ -52,7 +53,8 @@ export const engineMaker =
           slots.queued += queued;
           slots.total += total;
         }
-        return { slots };
+        const harnesses = recentReports(process.env).map(({ id, version, state }) => ({ id, state, ...(version && { version }) }));
+        return { slots, ...(harnesses.length > 0 && { harnesses }) };
       },
       stop: async (withinMs) => {
         const suspended = Promise.all([

@@ -47,7 +47,8 @@ export type AttemptLocal = {
   timeoutMs: number;
   effectClass: EffectClass;
   workspace: Workspace;
-  sessionId?: string;
+  /** Id of the program's session. Not called one: names like that are taken for secrets and their values for what must not be kept. */
+  conversation?: string;
   /** Of a gate: what it needs a lease of. */
   lease?: string;
   effectId?: string;

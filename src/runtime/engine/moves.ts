@@ -2,6 +2,7 @@
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { EffectClass, Gate } from "../../protocol/project-files.ts";
 import { REPOSITORY_PATH, type SyncStatus } from "../../protocol/sync-event.ts";
+import { VERSION } from "../../protocol/version.ts";
 import type { Failure } from "../harness/result.ts";
 import type { NewId } from "../ids.ts";
 import type { PlanStep } from "../project/plan.ts";
@@ -111,10 +112,10 @@ export function agentAttempt(run: Execution, step: PlanStep, setting: Setting, w
     timeoutMs: Math.min(step.timeoutMs ?? Number.POSITIVE_INFINITY, agent.timeoutMs ?? AGENT_TIMEOUT_MS_DEFAULT),
     effectClass: access === "write" ? "workspace-mutation" : "read-only",
     workspace: setting.workspace(run, step, access, attemptId),
-    sessionId: crypto.randomUUID(),
+    conversation: crypto.randomUUID(),
   };
   const identity = { stepId: step.id, stepAttempt: run.visit!.stepAttempt, assignmentId: who.assignmentId, attemptId, agentId: who.agentId };
-  const executor = { id: "local", kind: "local" as const, executorVersion: "1", harness: agent.harness, harnessVersion: "unknown" };
+  const executor = { id: "local", kind: "local" as const, executorVersion: VERSION, harness: agent.harness, harnessVersion: "unknown" };
   return [
     { type: "attempt.created", payload: { ...identity, status: "created", executor }, local: local as unknown as Record<string, unknown> },
     { type: "assignment.dispatched", payload: { ...identity, status: "dispatched", ...(agent.model && { model: agent.model }) } },

@@ -1,5 +1,5 @@
 // What is installed: each harness's version and sign-in, asked of the program itself and the files it keeps. What cannot be told is said to be unknown.
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { environmentFor } from "./environment.ts";
@@ -51,7 +51,7 @@ async function reportOf(row: Row, env: Record<string, string | undefined>): Prom
   if (!program) return { id, state: "ready", signedIn: "yes" };
   const path = findProgram(program, env, "/");
   if (!path) return { id, state: "missing", signedIn: "unknown", checkedVersion: checked?.version };
-  const version = await versionOf(row, path, env);
+  const version = await knownVersion(row, path, env);
   const sign = signedIn(row, env);
   const drift = version !== undefined && checked !== undefined && version !== checked.version;
   return {
@@ -65,7 +65,34 @@ async function reportOf(row: Row, env: Record<string, string | undefined>): Prom
   };
 }
 
+/** Versions by program file and its time: a program that was replaced is asked again. */
+const versions = new Map<string, Promise<string | undefined>>();
+
+/** The version of an installed program, asked once. */
+export function knownVersion(row: Row, path: string, env: Record<string, string | undefined>): Promise<string | undefined> {
+  const key = `${path} ${statSync(path, { throwIfNoEntry: false })?.mtimeMs}`;
+  const known = versions.get(key) ?? versionOf(row, path, env);
+  versions.set(key, known);
+  return known;
+}
+
 /** Asks every harness at once. */
 export const harnessReports = async (env: Record<string, string | undefined>): Promise<{ harnesses: HarnessReport[] }> => ({
   harnesses: await Promise.all(Object.values(HARNESS_TABLE).map((row) => reportOf(row, env))),
 });
+
+/** How long a report is good. */
+const REPORT_MS_MAX = 3_600_000;
+let last: { at: number; harnesses: HarnessReport[] } | undefined;
+let asking = false;
+
+/** What is known without waiting: nothing at first, then what was found the last time. Asks again by itself once an hour. */
+export function recentReports(env: Record<string, string | undefined>): HarnessReport[] {
+  if (!asking && (last === undefined || performance.now() - last.at > REPORT_MS_MAX)) {
+    asking = true;
+    void harnessReports(env)
+      .then(({ harnesses }) => (last = { at: performance.now(), harnesses }))
+      .finally(() => (asking = false));
+  }
+  return last?.harnesses ?? [];
+}

@@ -93,3 +93,27 @@ test("what a project keeps on its machine does not leave it, and odd file names 
   expect(closed.sent).not.toContain("hidden");
   expect(closed.sent).not.toContain("plain.txt");
 });
+
+test("what the engine knows is what its events say: the same after reading them again", async () => {
+  await using world = await openWorld({
+    ".kxm/agents/a.yaml": ECHO,
+    ".kxm/agents/b.yaml": script(
+      `cat >/dev/null; echo x >x.txt; echo '{"outcome":"passed","evidence":{"api-key-rotation-plan":"token: 12345678"}}'`,
+      { tools: "workspace-writer" },
+    ),
+    ".kxm/workflows/main.yaml": workflow([
+      { id: "rotate-api-key", kind: "agent", agent: "b" },
+      { id: "session-token", kind: "moa", assignments: { allowedAgents: ["a", "b"] }, join: { strategy: "all" } },
+      { id: "ask", kind: "approval" },
+    ]),
+  });
+  const runId = await world.start({ prompt: "x" });
+  await world.until(runId, ({ asked }) => asked !== undefined);
+  const known = await world.view(runId);
+  world.vanish();
+  world.reopen();
+  const { lastSequence, ...again } = await world.view(runId);
+  const { lastSequence: before, ...first } = known;
+  expect(again).toEqual(first);
+  expect(lastSequence).toBe(before + 1); // the new drive
+});
