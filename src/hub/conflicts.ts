@@ -1,6 +1,6 @@
 // What sync refused: both payloads stay for the operator, and each cause raises one alert.
 // Codes: conflict_not_found.
-import type { SyncConflictRow } from "../db/schema.ts";
+import type { AlertRow, SyncConflictRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import type { ConflictsAnswer, SyncConflict, SyncConflictDetail } from "../protocol/alerts.ts";
 import { HubError } from "../protocol/errors.ts";
@@ -31,13 +31,21 @@ export async function keep(tx: Tx, refused: Refused): Promise<void> {
   await alerts.raise(tx, {
     project,
     kind: "sync_conflict",
-    dedupeKey: JSON.stringify([projectId, runId, sequence, hash]),
+    dedupeKey: causeOf(refused),
     severity: "security",
     summary: SUMMARY[code]!,
     subject: id,
     data: { code, projectId, runId, sequence, runtimeId, hash, existingHash },
   });
 }
+
+/** What "the same cause" means for the alert of a conflict. */
+const causeOf = ({ projectId, runId, sequence, hash }: Pick<SyncConflictRow, "projectId" | "runId" | "sequence" | "hash">): string =>
+  JSON.stringify([projectId, runId, sequence, hash]);
+
+/** The alert that was raised for a conflict's cause. */
+export const alertOf = (read: Pick<Stores, "alerts">, conflict: SyncConflictRow): Promise<AlertRow | undefined> =>
+  read.alerts.findKey(conflict.project, "sync_conflict", causeOf(conflict));
 
 /** Takes note of a conflict, once; a repeat changes nothing. @throws HubError conflict_not_found */
 export async function acknowledge(tx: Tx, by: alerts.By, id: string, reason: string): Promise<SyncConflictRow> {

@@ -14,7 +14,7 @@ export type Question = {
   /** What the button that leads to it says, and how it looks. */
   button: Child;
   icon?: IconName;
-  kind?: "warn";
+  kind?: "warn" | "primary";
   small?: boolean;
   /** A question that names the thing by our id. */
   title: string;

@@ -22,6 +22,8 @@ import * as runtime from "./runtime.tsx";
 import * as runtimes from "./runtimes.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
+import * as sync from "./sync.tsx";
+import * as syncConflict from "./sync-conflict.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
@@ -46,6 +48,8 @@ export const SCREENS: readonly Screen[] = [
   ...commands.screens,
   ...runtimes.screens,
   ...runtime.screens,
+  ...sync.screens,
+  ...syncConflict.screens,
   ...leases.screens,
   ...leaseHistory.screens,
   ...webhookEndpoints.screens,
