@@ -34,7 +34,7 @@ function person() {
     hub: async () => {
       const child = spawn(["hub", "start", "--json", "--port", "0"]);
       const { value } = await child.stdout.getReader().read();
-      return { url: JSON.parse(new TextDecoder().decode(value)).url as string, stop: () => child.kill("SIGKILL") };
+      return { url: JSON.parse(new TextDecoder().decode(value)).url as string, [Symbol.dispose]: () => child.kill("SIGKILL") };
     },
     [Symbol.dispose]: () => {
       try {
@@ -63,7 +63,7 @@ test("start, status and stop say what is so, and a second start changes nothing"
 
 test("a run in a repository with a hub shows at the hub without a word about it", async () => {
   using me = person();
-  const hub = await me.hub();
+  using hub = await me.hub();
   await me.kxm("init");
   expect((await me.kxm("run", "hello")).code).toBe(0);
   const status = await until(async () => {
@@ -77,7 +77,6 @@ test("a run in a repository with a hub shows at the hub without a word about it"
   expect(await me.json("runtime", "unbind")).toEqual({ hub: null });
   expect((await me.json("runtime", "status")).sync.projects[0].state).toBe("no_hub");
   expect(await me.json("runtime", "bind", "--hub", hub.url, "--project", "shop")).toEqual({ hub: { url: hub.url, project: "shop" } });
-  hub.stop();
 }, 60_000);
 
 test("redact scan ends with 0 when there is nothing and with 1 when there is something, which it does not show", async () => {

@@ -38,7 +38,8 @@ describe("a hub and a Runtime", () => {
   test("a run's events arrive once, through a dead hub and a dead Runtime", async () => {
     const { folder, checkout, hub: first, start } = await world();
     using _ = folder;
-    let runtime = await start();
+    await using _first = first;
+    await using runtime = await start();
     let client = await runtime.client();
     const { projectKey } = await client.register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
     const { runId } = await client.post(`/v1/projects/${projectKey}/append`);
@@ -54,8 +55,8 @@ describe("a hub and a Runtime", () => {
     expect(offline).toMatchObject({ refused: {}, acked: 41 });
     await runtime.kill();
     await using second = await startHub(folder.path, first.port);
-    runtime = await start();
-    client = await runtime.client();
+    await using again = await start();
+    client = await again.client();
     await append(10);
     await until(async () => (await atHub(second.call, runId)).length === 111, "111 events at the hub");
     expect(await atHub(second.call, runId)).toEqual(upTo(111));
@@ -65,15 +66,16 @@ describe("a hub and a Runtime", () => {
     expect(sync.projects[0]).toMatchObject({ state: "ok", pending: 0, acked: 111, refused: {} });
     const { runtimes } = await second.call("GET", "/v1/runtimes?project=demo");
     expect(runtimes).toHaveLength(1);
-    expect(runtimes[0]).toMatchObject({ runtimeId: runtime.facts!.runtimeId, presence: "online" });
+    expect(runtimes[0]).toMatchObject({ runtimeId: again.facts!.runtimeId, presence: "online" });
     const { conflicts } = await second.call("GET", "/v1/sync/conflicts?project=demo");
     expect(conflicts).toEqual([]);
-    await runtime.kill("SIGTERM");
+    await again.kill("SIGTERM");
   }, 60_000);
 
   test("an operator's commands reach the Runtime once, through a restart of the hub, and say what came of them", async () => {
     const { folder, checkout, hub: first, start } = await world();
     using _ = folder;
+    await using _first = first;
     await using runtime = await start();
     const client = await runtime.client();
     const { projectKey } = await client.register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
@@ -101,20 +103,21 @@ describe("a hub and a Runtime", () => {
   test("an approval is asked for, decided at the hub over its hash, and reaches the Runtime", async () => {
     const { folder, checkout, hub, start } = await world();
     using _ = folder;
+    await using live = hub;
     await using runtime = await start();
     const client = await runtime.client();
     const { projectKey } = await client.register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
     const { runId, approvalId, contentHash } = await client.post(`/v1/projects/${projectKey}/ask`);
-    const pending = await until(async () => (await hub.call("GET", "/v1/approvals?project=demo")).approvals[0], "the approval at the hub");
+    const pending = await until(async () => (await live.call("GET", "/v1/approvals?project=demo")).approvals[0], "the approval at the hub");
     expect(pending).toMatchObject({ id: approvalId, runId, status: "pending", contentHash });
-    await hub.call("POST", `/v1/approvals/${approvalId}/decision`, { decision: "approve", reason: "looks right", contentHash });
+    await live.call("POST", `/v1/approvals/${approvalId}/decision`, { decision: "approve", reason: "looks right", contentHash });
     const decided = await until(async () => {
       const { state, events } = await client.events(projectKey, runId);
       return events.some(({ eventType }: any) => eventType === "approval.recorded") ? state : undefined;
     }, "the decision at the Runtime");
     expect(decided.approvals).toEqual({});
     await until(
-      async () => (await hub.call("GET", "/v1/approvals?project=demo&status=approved")).approvals[0]?.status === "approved",
+      async () => (await live.call("GET", "/v1/approvals?project=demo&status=approved")).approvals[0]?.status === "approved",
       "the record at the hub",
     );
   }, 60_000);
