@@ -140,11 +140,11 @@ export async function openFleet(open: OpenWorld, settings: Partial<HubSettings> 
   };
 }
 
-/** Resolves once `holds` does; asks again each turn of the event loop. @throws after two seconds */
-export async function until(holds: () => boolean | Promise<boolean>, what = "the condition"): Promise<void> {
+/** Resolves once `holds` does; asks again each turn of the event loop. @throws after `ms` */
+export async function until(holds: () => boolean | Promise<boolean>, what = "the condition", ms = 2_000): Promise<void> {
   const started = performance.now();
   while (!(await holds())) {
-    if (performance.now() - started > 2_000) throw new Error(`${what} did not come within two seconds`);
+    if (performance.now() - started > ms) throw new Error(`${what} did not come within ${ms} ms`);
     await new Promise<void>((turn) => setImmediate(turn));
   }
 }
