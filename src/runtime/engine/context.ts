@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { NewId } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { Redactor } from "../redact/redactor.ts";
 import type { EventStore } from "../store/event-store.ts";
 import type { PromptStore } from "../store/prompts.ts";
 
@@ -36,5 +37,6 @@ export type EngineContext = {
   clock: Clock;
   newId: NewId;
   leases: LeasePort;
+  redactor: Redactor;
   log: Log;
 };

@@ -2,8 +2,8 @@
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
 import { loadBundle } from "../project/bundle.ts";
-import { CONCURRENT_RUNS_DEFAULT, compilePlan, revisionsOf } from "../project/plan.ts";
-import { REDACTION_VERSION } from "../redact/redactor.ts";
+import { CONCURRENT_RUNS_DEFAULT, compilePlan, type Plan, revisionsOf } from "../project/plan.ts";
+import { REDACTION_VERSION, type Redactor } from "../redact/redactor.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { Pinned } from "../workspace/worktrees.ts";
 
@@ -14,6 +14,7 @@ import type { Pinned } from "../workspace/worktrees.ts";
  */
 export function createRun(
   project: Project,
+  redactor: Redactor,
   intake: IntakeRow,
   pinned: Pinned,
   hasPlace: (places: number) => boolean,
@@ -28,6 +29,7 @@ export function createRun(
   if (!bundle.workflows.has(workflowId))
     throw new RuntimeRefusal("project_invalid", `no workflow is called ${workflowId}; there are ${[...bundle.workflows.keys()].join(", ")}`);
   const { plan, planHash } = compilePlan(bundle, workflowId);
+  refuseSecretNames(plan, redactor);
   const { intakeId, displayTitle, promptHash, source, submittedBy } = intake;
   const places = bundle.project.limits?.maxConcurrentRuns ?? CONCURRENT_RUNS_DEFAULT;
   const admitted = hasPlace(places);
@@ -56,4 +58,21 @@ export function createRun(
     return made.runId;
   });
   return { runId, places, admitted };
+}
+
+/**
+ * An id that is also the value of a secret here would be taken out of every event, and the run could not be read again.
+ * @throws RuntimeRefusal project_invalid
+ */
+function refuseSecretNames(plan: Plan, redactor: Redactor): void {
+  const ids = [
+    plan.workflowId,
+    ...plan.steps.flatMap((step) => [step.id, step.gate, step.signal, ...step.outcomes, ...step.requiredEvidence.map(({ key }) => key)]),
+    ...Object.keys(plan.agents),
+  ].filter((id) => id !== undefined);
+  const secret = ids.find((id) => redactor.secrets(id).replaced > 0);
+  if (secret === undefined) return;
+  throw new RuntimeRefusal("project_invalid", "an id in the workflow is also the value of a secret in the Runtime's environment", {
+    hint: `Rename the ${plan.steps.some(({ id }) => id === secret) ? "step" : "id"} with ${secret.length} letters that starts with "${secret.slice(0, 2)}", or change the secret.`,
+  });
 }

@@ -13,6 +13,8 @@ const TITLE_MAX = 120;
 
 /** @param of the engine of an open project */
 export function commandEffects(parts: EngineParts, of: (project: Project) => ProjectEngine): CommandEffects {
+  /** What people write beside a prompt is kept in rows of its own: without secrets, as everything that is kept. */
+  const clean = (text: string | undefined) => (text === undefined ? undefined : parts.redactor.secrets(text).text);
   const afterwards = (work: () => void) => queueMicrotask(work);
 
   /** An operation on one run: its events are appended here; its drive hears of them afterwards. */
@@ -36,7 +38,7 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
     start: (tx, { commandId, payload, actor, source }, project) => {
       const { prompt, workflowId, displayTitle, intakeKey } = payload;
       const promptHash = prompt ? project.prompts.keep(prompt) : undefined;
-      const title = displayTitle ?? prompt?.trim().split("\n")[0]?.slice(0, TITLE_MAX);
+      const title = clean(displayTitle ?? prompt?.trim().split("\n")[0])?.slice(0, displayTitle ? 200 : TITLE_MAX);
       return submit(tx, project, {
         intakeKey: intakeKey ?? commandId,
         source,
@@ -61,7 +63,7 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
     signal: (tx, { runId, actor, payload, commandId }, project) => change(tx, project, runId, (run) => signal(run, actor, payload, commandId)),
     cancel: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => cancel(run, actor, payload.reason)),
     resolve: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => resolve(run, actor, payload, () => parts.newId("evd"))),
-    pause: (tx, { actor, payload }) => ({ paused: true, changed: tx.controls.pause(actor, payload.reason) }),
+    pause: (tx, { actor, payload }) => ({ paused: true, changed: tx.controls.pause(actor, clean(payload.reason)) }),
     resume: (tx, { actor }, project) => {
       const engine = of(project);
       afterwards(() => {

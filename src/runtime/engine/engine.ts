@@ -30,7 +30,18 @@ export const engineMaker =
         const { clock, newId, log } = parts;
         const leases = hubLeases(leaseAgent(parts, project), log, timing);
         const { store, prompts, root, folder } = project;
-        const opened = new ProjectEngine(project, { store, prompts, root, folder, env: process.env, clock, newId, log, leases });
+        const opened = new ProjectEngine(project, {
+          store,
+          prompts,
+          root,
+          folder,
+          env: process.env,
+          clock,
+          newId,
+          log,
+          leases,
+          redactor: parts.redactor,
+        });
         engines.set(project.key, opened);
         opened.recover();
         void workers.get(project.key)?.close("leave");

@@ -142,7 +142,7 @@ export class ProjectEngine {
     try {
       const pinned = await pinHead(project.root);
       if (this.closed) return;
-      const { runId, places, admitted } = createRun(project, intake, pinned, (limit) => this.working().length < limit);
+      const { runId, places, admitted } = createRun(project, this.context.redactor, intake, pinned, (limit) => this.working().length < limit);
       this.places = places;
       if (admitted) this.drive(runId);
     } catch (error) {

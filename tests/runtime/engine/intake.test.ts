@@ -95,3 +95,31 @@ test("a receipt holds for the events it was made of, and not for others", async 
     why: expect.stringContaining("the receipt states"),
   });
 });
+
+test("an id that is also a secret's value is refused before a run exists, without saying the value", async () => {
+  await using world = await openWorld(
+    { ...files, ".kxm/workflows/main.yaml": workflow([{ id: "postgres-main", kind: "agent", agent: "a" }]) },
+    { secrets: ["postgres-main"] },
+  );
+  const refused = await world.start().catch((error) => error.message);
+  expect(refused).toContain("is also the value of a secret");
+  expect(refused).not.toContain("postgres-main");
+  expect(world.project.store.read.runs.list()).toEqual([]);
+});
+
+test("a secret in a prompt, an answer, a summary or a file name is in no event, no prompt and no outbox row", async () => {
+  const secret = "planted-Secret-Value-42";
+  const { script } = await import("./world.ts");
+  const agent = script(
+    `cat >/dev/null; echo ${secret} >"${secret}.txt"; echo ${secret} >&2; echo '{"outcome":"passed","summary":"the key is ${secret}","evidence":{"note":"${secret}"}}'`,
+    { tools: "workspace-writer" },
+  );
+  await using world = await openWorld({ ...files, ".kxm/agents/a.yaml": agent }, { secrets: [secret] });
+  const runId = await world.start({ prompt: `use ${secret} for this` });
+  expect((await world.finished(runId)).status).toBe("completed");
+  expect(JSON.stringify(world.events(runId))).not.toContain(secret);
+  expect(JSON.stringify(world.outbox())).not.toContain(secret);
+  expect(JSON.stringify(await world.call("GET", "/v1/projects/:projectKey/runs/:runId/logs", { runId }))).not.toContain(secret);
+  const { stdout } = Bun.spawnSync(["grep", "-rlaF", secret, `${world.base}/state`, "--exclude-dir=worktrees"]);
+  expect(stdout.toString()).toBe("");
+});

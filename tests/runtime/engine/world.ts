@@ -42,6 +42,7 @@ export async function openWorld(
     leaseTtlMs?: number;
     leaseRenewMs?: number;
     workerWaits?: { firstMs: number; maxMs: number };
+    secrets?: string[];
   } = {},
 ) {
   const base = mkdtempSync("/dev/shm/kxm-engine-");
@@ -55,7 +56,9 @@ export async function openWorld(
   sh(root, "git init -q -b main && git config user.name Test && git config user.email test@localhost");
   if (options.commit !== false) sh(root, "git add -A && git commit -qm start");
 
-  const redactor = createRedactor(knownSecrets());
+  const known = knownSecrets();
+  for (const secret of options.secrets ?? []) known.add(secret, "env");
+  const redactor = createRedactor(known);
   const logged: { event: string; reason?: string }[] = [];
   let generation = 0;
   let project!: Project;
