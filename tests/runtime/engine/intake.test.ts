@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { openWorld, workflow } from "./world.ts";
+import { openWorld, script, workflow } from "./world.ts";
 
 const ECHO = { schema: "kxm.agent.v1", purpose: "echoes" };
 const files = {
@@ -109,11 +109,9 @@ test("an id that is also a secret's value is refused before a run exists, withou
 
 test("a secret in a prompt, an answer, a summary or a file name is in no event, no prompt and no outbox row", async () => {
   const secret = "planted-Secret-Value-42";
-  const { script } = await import("./world.ts");
-  const agent = script(
-    `cat >/dev/null; echo ${secret} >"${secret}.txt"; echo ${secret} >&2; echo '{"outcome":"passed","summary":"the key is ${secret}","evidence":{"note":"${secret}"}}'`,
-    { tools: "workspace-writer" },
-  );
+  process.env["PLANTED"] = secret;
+  const answer = `printf '{"outcome":"passed","summary":"the key is %s","evidence":{"note":"%s"}}' "$PLANTED" "$PLANTED"`;
+  const agent = script(`cat >/dev/null; echo x >"$PLANTED.txt"; echo "$PLANTED" >&2; ${answer}`, { tools: "workspace-writer", env: ["PLANTED"] });
   await using world = await openWorld({ ...files, ".kxm/agents/a.yaml": agent }, { secrets: [secret] });
   const runId = await world.start({ prompt: `use ${secret} for this` });
   expect((await world.finished(runId)).status).toBe("completed");
