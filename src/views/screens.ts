@@ -7,6 +7,8 @@ import * as approvals from "./approvals.tsx";
 import * as audit from "./audit.tsx";
 import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
+import * as contextPage from "./context.tsx";
+import * as contextPool from "./context-pool.tsx";
 import { navFragment } from "./frame.tsx";
 import * as journal from "./journal.tsx";
 import * as leaseHistory from "./lease-history.tsx";
@@ -58,4 +60,6 @@ export const SCREENS: readonly Screen[] = [
   ...audit.screens,
   ...search.screens,
   ...journal.screens,
+  ...contextPage.screens,
+  ...contextPool.screens,
 ];

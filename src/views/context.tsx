@@ -1,0 +1,314 @@
+// Context: what a project holds to be true, what is proposed to be, the history of a key, and the decision on a proposal.
+/** @jsxImportSource #jsx */
+import type { ContextItemRow } from "../db/schema.ts";
+import type { Stores } from "../db/tx.ts";
+import * as state from "../hub/context/state.ts";
+import type { ContextItem } from "../protocol/context.ts";
+import { HubError } from "../protocol/errors.ts";
+import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { act, fieldOf, personOf } from "./acts.tsx";
+import { here } from "./address.ts";
+import { domId } from "./dom-id.ts";
+import { agentLink, link, stateLink } from "./links.ts";
+import { projectsOf } from "./listing.ts";
+import { livePage } from "./live-page.tsx";
+import { AskedHere, type Question } from "./question.tsx";
+import { type Screen, screen, type Visit } from "./screen.ts";
+import { Button } from "./ui/button.tsx";
+import { Command, Empty, Notice } from "./ui/feedback.tsx";
+import { TextAreaField, TextField } from "./ui/form.tsx";
+import { PageHead, Row, Section } from "./ui/page.tsx";
+import { Ref, shortId } from "./ui/reference.tsx";
+import { Status, stateOf } from "./ui/status.tsx";
+import { Card, CardList, Pager, Table } from "./ui/table.tsx";
+import { Ago } from "./ui/time.tsx";
+import { Line, Untrusted } from "./ui/untrusted.tsx";
+
+const REASON_MAX = 1_000;
+const EVIDENCE_MAX = 4_000;
+const ID_MAX = 128;
+
+type Place = { project: string; key: string };
+type ContextData = {
+  projects: readonly string[];
+  current: ContextItem[];
+  next: Place | undefined;
+  proposals: ContextItem[];
+  /** The key that the address names, and everything it ever said. */
+  key: { name: string; history: ContextItem[] } | undefined;
+};
+
+async function load(visit: Visit): Promise<ContextData> {
+  const { read } = visit.hub.engine;
+  const projects = projectsOf(visit);
+  const name = visit.url.searchParams.get("key") ?? undefined;
+  const key =
+    name !== undefined && projects.length === 1 ? { name, history: await state.history(read, projects[0]!, name, VIEW_ROWS_MAX) } : undefined;
+  const proposals = (await Promise.all(projects.map((project) => read.context.proposals(project, VIEW_ROWS_MAX)))).flat().map(state.itemOf);
+  const page = key ? { rows: [], next: undefined } : await currentPage(read, projects, placeOf(visit.url));
+  return {
+    projects,
+    current: page.rows.map(state.itemOf),
+    next: page.next,
+    proposals: key ? proposals.filter(({ stateKey }) => stateKey === key.name) : proposals.slice(0, VIEW_ROWS_MAX),
+    key,
+  };
+}
+
+/** Where a page begins: behind this key of this project. */
+function placeOf(url: URL): Place | undefined {
+  const [project, key] = [url.searchParams.get("of"), url.searchParams.get("after")];
+  return project === null || key === null ? undefined : { project, key };
+}
+
+/** Current values by project and key. */
+async function currentPage(read: Stores, projects: readonly string[], from: Place | undefined) {
+  const rows: ContextItemRow[] = [];
+  for (const project of projects.slice(Math.max(0, from ? projects.indexOf(from.project) : 0))) {
+    const after = from?.project === project ? from.key : "";
+    rows.push(...(await read.context.currentAfter(project, after, VIEW_ROWS_MAX + 1 - rows.length)));
+    if (rows.length > VIEW_ROWS_MAX) break;
+  }
+  const shown = rows.slice(0, VIEW_ROWS_MAX);
+  const last = shown.at(-1);
+  return { rows: shown, next: rows.length > shown.length && last ? { project: last.project, key: last.stateKey! } : undefined };
+}
+
+/** Who said it: an agent's page, or the words of its origin. */
+const Origin = ({ item: { provenance } }: { item: ContextItem }) => {
+  const id = /^(?:proposed|promoted)-by:(agt_\w+)$/.exec(provenance.sourceRef ?? "")?.[1];
+  if (id !== undefined) return <Ref href={agentLink(id)}>{shortId(id)}</Ref>;
+  return <Line text={provenance.sourceRef ?? provenance.sourceType} max={80} />;
+};
+
+const STATUS_WORDS = { current: "active", superseded: "superseded", proposed: "proposed", rejected: "rejected" } as const;
+
+/** One value of a key: what it says and on which evidence. */
+const Value = ({ item, visit, several, decides }: { item: ContextItem; visit: Visit; several: boolean; decides: boolean }) => {
+  const { id, project, stateKey = "", summary, authority, confidence, evidenceRefs = [], status = "proposed", observedAt } = item;
+  const to = (name: string) => link(stateLink(project, stateKey), { act: name, proposal: id });
+  return (
+    <Card
+      id={`state-${id}`}
+      title={
+        <Ref href={stateLink(project, stateKey)}>
+          <code>
+            <Line text={stateKey} />
+          </code>
+        </Ref>
+      }
+      when={observedAt && <Ago at={Date.parse(observedAt)} now={visit.now} />}
+      meta={[
+        <Status state={stateOf(STATUS_WORDS[status])} word={status} />,
+        <Origin item={item} />,
+        `${authority}, ${confidence}`,
+        ...(several ? [<Line text={project} />] : []),
+      ]}
+    >
+      <Untrusted by={item.provenance.sourceType} text={[summary, ...evidenceRefs.map((ref) => `evidence: ${ref}`)].join("\n")} note="value" />
+      {decides && status === "proposed" && (
+        <Row>
+          <Button small href={to("promote")}>
+            Promote…
+          </Button>
+          <Button small href={to("reject")}>
+            Reject…
+          </Button>
+        </Row>
+      )}
+    </Card>
+  );
+};
+
+/** Both decisions on a proposal. */
+const questionsOf = ({ id, project }: ContextItem): Question[] => {
+  const hidden = (
+    <>
+      <input type="hidden" name="project" value={project} />
+      <input type="hidden" name="proposal" value={id} />
+    </>
+  );
+  return [
+    {
+      name: "promote",
+      button: "Promote…",
+      title: `Promote ${shortId(id)}?`,
+      action: "/context/promote",
+      confirm: "Promote",
+      cancel: "Leave it",
+      confirmKind: "primary",
+      fields: (field) => (
+        <>
+          {hidden}
+          <p>It becomes what the key says now; the value before it is kept and ends.</p>
+          <TextAreaField
+            id={`${field}-evidence`}
+            name="evidence"
+            label="Evidence"
+            hint="one line each, at least one"
+            required
+            maxlength={EVIDENCE_MAX}
+            rows={3}
+          />
+        </>
+      ),
+    },
+    {
+      name: "reject",
+      button: "Reject…",
+      title: `Reject ${shortId(id)}?`,
+      action: "/context/reject",
+      confirm: "Reject",
+      cancel: "Leave it",
+      fields: (field) => (
+        <>
+          {hidden}
+          <TextField id={`${field}-reason`} name="reason" label="Reason" hint="kept in the audit" required maxlength={REASON_MAX} />
+        </>
+      ),
+    },
+  ];
+};
+
+/** The project and proposal of a form, for those who may see the project. */
+function proposalOf(visit: Visit): { project: string; proposalId: string; back: string } {
+  const project = visit.form.get("project") ?? "";
+  visit.requireProject(project);
+  const proposalId = visit.form.get("proposal") ?? "";
+  if (proposalId === "" || proposalId.length > ID_MAX) throw new HubError("state_proposal_not_found", "the form names no proposal");
+  return { project, proposalId, back: link("/context", { project }) };
+}
+
+const promote = screen({
+  method: "POST",
+  path: "/context/promote",
+  role: "admin",
+  run: (visit) => {
+    const { project, proposalId, back } = proposalOf(visit);
+    return act(visit, back, async () => {
+      const lines = fieldOf(visit.form, "evidence", EVIDENCE_MAX).split("\n");
+      const evidence = lines.map((line) => line.trim()).filter(Boolean);
+      await visit.hub.engine.write(project, (tx) => state.promote(tx, { promoter: visit.by.actor, ...visit.by }, { proposalId, project, evidence }));
+      return { tone: "ok", text: "The value is promoted.", hint: "Agents of the project are told so from now on." };
+    });
+  },
+});
+
+const reject = screen({
+  method: "POST",
+  path: "/context/reject",
+  role: "admin",
+  run: (visit) => {
+    const { project, proposalId, back } = proposalOf(visit);
+    return act(visit, back, async () => {
+      fieldOf(visit.form, "reason", REASON_MAX);
+      const { id, audit } = personOf(visit);
+      await visit.hub.engine.write(project, (tx) => state.reject(tx, { actor: id, ...audit }, { proposalId, project }));
+      return { tone: "ok", text: "The proposal is rejected." };
+    });
+  },
+});
+
+const Current = ({ data: { current, next, projects }, visit }: { data: ContextData; visit: Visit }) => {
+  const later = visit.url.searchParams.has("after");
+  return (
+    <Section title="State" note="one value a key, with its history">
+      <Table
+        caption="Current values by key"
+        rows={current}
+        id={({ project, stateKey = "" }) => domId("key", project, stateKey)}
+        columns={[
+          {
+            head: "Key",
+            kind: "main",
+            slim: true,
+            cell: ({ project, stateKey = "" }) => (
+              <Ref href={stateLink(project, stateKey)}>
+                <code>
+                  <Line text={stateKey} />
+                </code>
+              </Ref>
+            ),
+          },
+          { head: "Value", phone: "line", cell: ({ summary }) => <Line text={summary} /> },
+          ...(projects.length > 1 ? [{ head: "Project", cell: ({ project }: ContextItem) => <Line text={project} /> }] : []),
+          { head: "Confidence", cell: ({ authority, confidence }) => `${authority}, ${confidence}` },
+          {
+            head: "Since",
+            kind: "num",
+            tight: true,
+            cell: ({ validFrom }) => (validFrom === undefined ? "–" : <Ago at={Date.parse(validFrom)} now={visit.now} />),
+          },
+        ]}
+      />
+      {(next || later) && (
+        <Pager
+          shown={`${current.length} shown, by key`}
+          newer={later ? here(visit.url, { after: undefined, of: undefined }) : undefined}
+          older={next && here(visit.url, { after: next.key, of: next.project })}
+        />
+      )}
+    </Section>
+  );
+};
+
+const ContextView = ({ data, visit }: { data: ContextData; visit: Visit }) => {
+  const { key, proposals, current, projects } = data;
+  const admin = visit.session.role === "admin";
+  const asked = proposals.find(({ id }) => id === visit.url.searchParams.get("proposal"));
+  const disagree = key !== undefined && key.history.filter(({ status }) => status === "current").length > 1;
+  const values = key?.history.filter(({ status }) => status !== "proposed") ?? [];
+  const nothing = !key && current.length === 0 && proposals.length === 0 && !visit.url.searchParams.has("after");
+  return (
+    <>
+      <PageHead
+        title={key ? <Line text={key.name} /> : "Context"}
+        crumbs={key && [{ text: "Context", href: link("/context", { project: visit.project }) }, { text: <Line text={projects[0]!} /> }]}
+        sub={[proposals.length > 0 && `${proposals.length} proposed`, "nothing is served before somebody promotes it"]}
+        actions={admin && !key && projects.length === 1 && <Button href={link("/context/pool", { project: projects[0] })}>Look into the pool</Button>}
+      />
+      {disagree && <Notice tone="bad" title="Two values are current: sources disagree." />}
+      {admin && asked && <AskedHere questions={questionsOf(asked)} visit={visit} />}
+      {proposals.length > 0 && (
+        <Section title="Proposed" count={proposals.length}>
+          <CardList ruled>
+            {proposals.map((item) => (
+              <Value item={item} visit={visit} several={projects.length > 1} decides={admin} />
+            ))}
+          </CardList>
+        </Section>
+      )}
+      {key && values.length === 0 && proposals.length === 0 && <Empty title="Nobody ever said anything about this key here." />}
+      {values.length > 0 && (
+        <Section title="History" count={values.length} note="newest first">
+          <CardList ruled>
+            {values.map((item) => (
+              <Value item={item} visit={visit} several={false} decides={false} />
+            ))}
+          </CardList>
+        </Section>
+      )}
+      {!key && !nothing && <Current data={data} visit={visit} />}
+      {nothing && (
+        <>
+          <Empty title="Nothing is known here yet.">
+            Agents propose what they found, with evidence; an admin promotes it to what the project holds true.
+          </Empty>
+          <Command text="kxm context --help" />
+        </>
+      )}
+    </>
+  );
+};
+
+const page = livePage<ContextData>({
+  path: "/context",
+  id: "context",
+  place: "context",
+  topic: "context",
+  load,
+  title: () => "Context",
+  view: (data, visit) => <ContextView data={data} visit={visit} />,
+});
+
+export const screens: readonly Screen[] = [...page, promote, reject];
