@@ -24,8 +24,10 @@ import * as runtime from "./runtime.tsx";
 import * as runtimes from "./runtimes.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
+import * as settings from "./settings.tsx";
 import * as sync from "./sync.tsx";
 import * as syncConflict from "./sync-conflict.tsx";
+import * as tokens from "./tokens.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
@@ -62,4 +64,6 @@ export const SCREENS: readonly Screen[] = [
   ...journal.screens,
   ...contextPage.screens,
   ...contextPool.screens,
+  ...settings.screens,
+  ...tokens.screens,
 ];

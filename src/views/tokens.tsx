@@ -1,0 +1,256 @@
+// Tokens: the list, a new one with its secret shown once, and the way to end one.
+/** @jsxImportSource #jsx */
+import type { TokenRow } from "../db/schema.ts";
+import * as tokens from "../hub/tokens.ts";
+import { HubError } from "../protocol/errors.ts";
+import { newSecret } from "../protocol/ids.ts";
+import { TOKEN_SCOPES } from "../protocol/tokens.ts";
+import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
+import { link } from "./links.ts";
+import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
+import { secretOnce } from "./secret-once.tsx";
+import { Act, Button, Csrf } from "./ui/button.tsx";
+import { Empty, Flash } from "./ui/feedback.tsx";
+import { Fields, SelectField, TextField } from "./ui/form.tsx";
+import { PageHead, Row, Section } from "./ui/page.tsx";
+import { Id, Quiet, Sub } from "./ui/reference.tsx";
+import { Status } from "./ui/status.tsx";
+import { Table } from "./ui/table.tsx";
+import { Ago, Left } from "./ui/time.tsx";
+import { Line, visible } from "./ui/untrusted.tsx";
+
+const NAME_MAX = 64;
+const PROJECT_MAX = 128;
+const DAY_MS = 86_400_000;
+const DAYS_MAX = 366;
+const DAYS = ["7", "30", "90", "365"];
+const WHAT: Record<(typeof TOKEN_SCOPES)[number], string> = {
+  project: "project: an agent’s or Runtime’s place in one project",
+  viewer: "viewer: reads metadata",
+  operator: "operator: acts",
+  admin: "admin: administers",
+};
+
+const Ends = ({ token: { revokedAt, expiresAt }, now }: { token: TokenRow; now: number }) => {
+  if (revokedAt !== null) return <Status state="revoked" why={<Ago at={revokedAt} now={now} plain />} />;
+  if (expiresAt === null) return <Quiet>never</Quiet>;
+  return expiresAt <= now ? <Status state="expired" why={<Ago at={expiresAt} now={now} plain />} /> : <Left until={expiresAt} now={now} />;
+};
+
+/** The list with its form's link; for admins. */
+export const Tokens = ({ tokens: rows, visit }: { tokens: readonly TokenRow[]; visit: Visit }) => (
+  <Section
+    title="Tokens"
+    count={rows.length}
+    more={
+      <Button small icon="plus" href={link("/settings/tokens/new", { project: visit.project })}>
+        New token
+      </Button>
+    }
+  >
+    {rows.length === 0 ? (
+      <Empty title="There is no token yet.">A token lets an agent, a Runtime or a person in from elsewhere, with no more than its role.</Empty>
+    ) : (
+      <Table
+        caption="Tokens"
+        rows={rows}
+        id={({ id }) => `token-${id}`}
+        columns={[
+          {
+            head: "Name",
+            kind: "main",
+            slim: true,
+            cell: ({ name, prefix }) => (
+              <>
+                <Line text={name} />
+                <Sub>
+                  <code class="id">{prefix}…</code>
+                </Sub>
+              </>
+            ),
+          },
+          { head: "Role", cell: ({ scope }) => scope },
+          { head: "Project", cell: ({ project }) => (project === null ? "all" : <Line text={project} />) },
+          {
+            head: "Last used",
+            kind: "tight",
+            cell: ({ lastUsedAt }) => (lastUsedAt === null ? <Quiet>never</Quiet> : <Ago at={lastUsedAt} now={visit.now} />),
+          },
+          { head: "Ends in", cell: (token) => <Ends token={token} now={visit.now} /> },
+          {
+            head: "",
+            kind: "acts",
+            cell: ({ id, revokedAt }) =>
+              revokedAt === null && (
+                <Button small kind="warn" href={link("/settings/tokens/revoke", { project: visit.project, id })}>
+                  Revoke…
+                </Button>
+              ),
+          },
+        ]}
+      />
+    )}
+  </Section>
+);
+
+const crumbs = (visit: Visit, text: string) => [{ text: "Settings", href: link("/settings", { project: visit.project }) }, { text }];
+
+const formPage = (visit: Visit, refused?: FlashText) => {
+  const { form, projects, session } = visit;
+  const all = session.project === null ? [{ value: "", text: "all projects" }] : [];
+  return visit.page({
+    title: "New token",
+    place: "settings",
+    live: false,
+    children: (
+      <>
+        <PageHead title="New token" crumbs={crumbs(visit, "New token")} sub={["its secret is shown once"]} />
+        <Section title="A token" padded>
+          <form method="post" action={link("/settings/tokens/new", { project: visit.project })}>
+            <Csrf token={visit.csrf} />
+            {refused && <Flash {...refused} />}
+            <Fields>
+              <TextField
+                id="token-name"
+                name="name"
+                label="Name"
+                hint="what it is for"
+                value={form.get("name") ?? ""}
+                required
+                maxlength={NAME_MAX}
+              />
+              <SelectField
+                id="token-scope"
+                name="scope"
+                label="Role"
+                options={TOKEN_SCOPES.map((scope) => ({ value: scope, text: WHAT[scope] }))}
+                value={form.get("scope") ?? "viewer"}
+              />
+              <SelectField
+                id="token-project"
+                name="of"
+                label="Project"
+                options={[...all, ...projects.map((name) => ({ value: name, text: visible(name) }))]}
+                value={form.get("of") ?? visit.project ?? ""}
+              />
+              <SelectField
+                id="token-days"
+                name="days"
+                label="Ends"
+                options={[...DAYS.map((days) => ({ value: days, text: `after ${days} days` })), { value: "", text: "never" }]}
+                value={form.get("days") ?? "90"}
+              />
+              <Row>
+                <Button kind="primary" type="submit">
+                  Make the token
+                </Button>
+                <Button href={link("/settings", { project: visit.project })}>Leave it</Button>
+              </Row>
+            </Fields>
+          </form>
+        </Section>
+      </>
+    ),
+  });
+};
+
+const form = screen({ method: "GET", path: "/settings/tokens/new", role: "admin", run: (visit) => formPage(visit) });
+
+/** What a form asks for. @throws HubError protocol_error, role_forbidden */
+function wantedOf({ form, session }: Visit) {
+  const name = fieldOf(form, "name", NAME_MAX);
+  const scope = TOKEN_SCOPES.find((one) => one === form.get("scope"));
+  if (!scope) throw new HubError("protocol_error", "choose what the token may do");
+  const project = optionalFieldOf(form, "of", PROJECT_MAX) ?? null;
+  if (scope === "project" && project === null) throw new HubError("protocol_error", "a token of scope project needs a project");
+  if (session.project !== null && session.project !== project) throw new HubError("role_forbidden", "this session sees another project");
+  const days = optionalFieldOf(form, "days", 4);
+  if (days !== undefined && (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX))
+    throw new HubError("protocol_error", `days is a number from 1 to ${DAYS_MAX}`);
+  return { name, scope, project, livesMs: days === undefined ? undefined : Number(days) * DAY_MS };
+}
+
+const create = screen({
+  method: "POST",
+  path: "/settings/tokens/new",
+  role: "admin",
+  run: async (visit) => {
+    try {
+      const { name, scope, project, livesMs } = wantedOf(visit);
+      const secret = newSecret(scope === "project" ? "kxp" : "kxm");
+      await visit.hub.engine.write(project ?? "", (tx) =>
+        tokens.create(tx, visit.by, { secret, name, scope, project, expiresAt: livesMs === undefined ? null : tx.now + livesMs }),
+      );
+      return secretOnce(visit, {
+        title: "The token is made",
+        place: "settings",
+        from: { text: "Settings", href: link("/settings", { project: visit.project }) },
+        secret,
+        children: "The hub keeps only its hash. Whoever has it may do what its role may, until it ends or is revoked.",
+      });
+    } catch (error) {
+      if (!(error instanceof HubError) || error.status >= 500) throw error;
+      return { html: await formPage(visit, refusal(error)), status: error.status };
+    }
+  },
+});
+
+/** The token that an address or a form names, for those who may see its project. @throws HubError token_not_found */
+async function tokenOf({ hub, session }: Visit, id: string): Promise<TokenRow> {
+  const row = await hub.engine.read.tokens.find(id);
+  if (!row || (session.project !== null && session.project !== row.project)) throw new HubError("token_not_found", "there is no such token");
+  return row;
+}
+
+const asks = screen({
+  method: "GET",
+  path: "/settings/tokens/revoke",
+  role: "admin",
+  run: async (visit) => {
+    const { id, name, scope } = await tokenOf(visit, visit.url.searchParams.get("id") ?? "");
+    return visit.page({
+      title: "Revoke a token",
+      place: "settings",
+      live: false,
+      children: (
+        <>
+          <PageHead title="Revoke a token" crumbs={crumbs(visit, "Revoke")} />
+          <Section
+            title={
+              <>
+                Revoke <Id value={id} />?
+              </>
+            }
+            padded
+          >
+            <p>
+              It is called <Line text={name} /> and has the role {scope}. Whoever uses it is refused from then on, and every session that began with
+              it ends.
+            </p>
+            <Row>
+              <Act action={link("/settings/tokens/revoke", { project: visit.project })} csrf={visit.csrf} fields={{ id }}>
+                <Button kind="danger" type="submit">
+                  Revoke the token
+                </Button>
+              </Act>
+              <Button href={link("/settings", { project: visit.project })}>Leave it</Button>
+            </Row>
+          </Section>
+        </>
+      ),
+    });
+  },
+});
+
+const revoke = screen({
+  method: "POST",
+  path: "/settings/tokens/revoke",
+  role: "admin",
+  run: async (visit) => {
+    const { id, project, name } = await tokenOf(visit, visit.form.get("id") ?? "");
+    await visit.hub.engine.write(project ?? "", (tx) => tokens.revoke(tx, visit.by, id));
+    return visit.redirect(link("/settings", { project: visit.project }), { tone: "ok", text: `The token ${visible(name)} is revoked.` });
+  },
+});
+
+export const screens: readonly Screen[] = [form, create, asks, revoke];
