@@ -66,8 +66,12 @@ export async function startLeases(path: string) {
     const n = ++calls;
     const { promise, resolve } = Promise.withResolvers<any>();
     waiting.set(n, resolve);
-    child.stdin.write(`${JSON.stringify({ ...call, n })}\n`);
-    child.stdin.flush();
+    try {
+      child.stdin.write(`${JSON.stringify({ ...call, n })}\n`);
+      child.stdin.flush();
+    } catch {
+      resolve(undefined); // it is dead already
+    }
     return promise;
   }
   return {
