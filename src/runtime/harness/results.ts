@@ -97,7 +97,9 @@ export function readOpenCode(output: Output): Turn {
   if (error)
     return { ...turn, failure: failureFor(`${text(error.name) ?? ""} ${text(error.data?.message) ?? ""}`, statusOf(error.data?.statusCode)) };
   const reply = text(last(lines.filter(({ type }) => type === "text"))?.["part"]?.text);
-  return reply === undefined || steps.length === 0 ? { ...turn, failure: noResult(output) } : { ...turn, reply };
+  // A last step that ended in a call of a tool is a turn that was cut off, whatever was said before it.
+  const complete = (last(steps)?.["reason"] ?? "none") === "stop";
+  return reply === undefined || !complete ? { ...turn, failure: noResult(output) } : { ...turn, reply };
 }
 
 const contentText = (content: unknown): string | undefined =>

@@ -1,0 +1,230 @@
+// What the real programs print, shortened, and what it must mean. Taken from one turn of each program in the version its row names.
+import { expect, test } from "bun:test";
+import type { Output } from "../../../src/runtime/harness/launch.ts";
+import { priced } from "../../../src/runtime/harness/prices.ts";
+import type { Turn } from "../../../src/runtime/harness/result.ts";
+import { commandLine, HARNESS_TABLE, type Start } from "../../../src/runtime/harness/table.ts";
+
+const REPLY = 'ok\n\n{"outcome":"passed","summary":"s"}';
+const json = (...objects: object[]) => objects.map((one) => JSON.stringify(one)).join("\n");
+const read = (harness: keyof typeof HARNESS_TABLE, stdout: string, more: Partial<Output> = {}): Turn =>
+  HARNESS_TABLE[harness].read({ stdout, stderr: "", stdoutDropped: 0, stderrDropped: 0, exitCode: 0, ...more });
+
+const CLAUDE_INIT = { type: "system", subtype: "init", session_id: "s-1", model: "claude-sonnet-4-5", mcp_servers: [] };
+const PI_END = (message: object) => ({
+  type: "agent_end",
+  messages: [
+    { role: "user", content: "x" },
+    { role: "assistant", model: "standin", ...message },
+  ],
+});
+
+const GOOD: [keyof typeof HARNESS_TABLE, string, Partial<Turn>][] = [
+  [
+    "claude",
+    json(
+      CLAUDE_INIT,
+      { type: "assistant" },
+      {
+        type: "result",
+        subtype: "success",
+        is_error: false,
+        result: REPLY,
+        session_id: "s-1",
+        total_cost_usd: 0.000663,
+        usage: { input_tokens: 111, output_tokens: 22, cache_read_input_tokens: 5 },
+        modelUsage: { "claude-sonnet-4-5": {} },
+      },
+    ),
+    {
+      sessionId: "s-1",
+      model: "claude-sonnet-4-5",
+      usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 5, cost: 0.000663, currency: "USD", costKind: "reported" },
+    },
+  ],
+  [
+    "codex",
+    json(
+      { type: "thread.started", thread_id: "t-1" },
+      { type: "item.completed", item: { type: "error", message: "Model metadata not found." } },
+      { type: "turn.started" },
+      { type: "item.completed", item: { type: "agent_message", text: REPLY } },
+      { type: "turn.completed", usage: { input_tokens: 111, cached_input_tokens: 0, output_tokens: 22 } },
+    ),
+    { sessionId: "t-1", usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 0, costKind: "unknown" } },
+  ],
+  [
+    "gemini",
+    `Loaded cached credentials.\n${JSON.stringify({ session_id: "g-1", response: REPLY, stats: { models: { "gemini-2.5-flash": { tokens: { input: 111, candidates: 22, cached: 0 } } } } }, null, 2)}\n`,
+    { sessionId: "g-1", model: "gemini-2.5-flash", usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 0, costKind: "unknown" } },
+  ],
+  [
+    "opencode",
+    json(
+      { type: "step_start", sessionID: "o-1" },
+      { type: "text", sessionID: "o-1", part: { text: "thinking" } },
+      { type: "step_finish", part: { reason: "tool-calls", tokens: { input: 100, output: 20, cache: { read: 0, write: 0 } }, cost: 0 } },
+      { type: "text", part: { text: REPLY } },
+      { type: "step_finish", part: { reason: "stop", tokens: { input: 11, output: 2 }, cost: 0 } },
+    ),
+    { sessionId: "o-1", usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 0, cacheWriteTokens: 0, costKind: "unknown" } },
+  ],
+  [
+    "pi",
+    json(
+      { type: "session", id: "p-1" },
+      { type: "agent_start" },
+      PI_END({
+        content: [
+          { type: "thinking", thinking: "hm" },
+          { type: "text", text: REPLY },
+        ],
+        stopReason: "stop",
+        usage: { input: 111, output: 22, cacheRead: 0, cacheWrite: 0, cost: { total: 0.01 } },
+      }),
+      { type: "agent_settled" },
+    ),
+    {
+      sessionId: "p-1",
+      model: "standin",
+      usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.01, currency: "USD", costKind: "reported" },
+    },
+  ],
+  [
+    "copilot",
+    json(
+      { type: "session.mcp_servers_loaded", data: { servers: [] } },
+      { type: "assistant.message", data: { content: "" } },
+      { type: "assistant.message", data: { content: REPLY } },
+      { type: "result", sessionId: "c-1", exitCode: 0 },
+    ),
+    { sessionId: "c-1", usage: { costKind: "unknown" } },
+  ],
+  [
+    "qwen",
+    json(
+      { type: "system", subtype: "init", session_id: "q-1", model: "standin" },
+      {
+        type: "result",
+        subtype: "success",
+        is_error: false,
+        result: REPLY,
+        session_id: "q-1",
+        usage: { input_tokens: 222, output_tokens: 44, cache_read_input_tokens: 0 },
+      },
+    ),
+    { sessionId: "q-1", model: "standin", usage: { inputTokens: 222, outputTokens: 44, cacheReadTokens: 0, costKind: "unknown" } },
+  ],
+];
+for (const [harness, stdout, expected] of GOOD) {
+  test(`${harness}: a turn that went well`, () => {
+    const turn = JSON.parse(JSON.stringify(read(harness, stdout)));
+    expect(turn).toMatchObject(JSON.parse(JSON.stringify({ reply: REPLY, ...expected })));
+    expect(turn.failure).toBeUndefined();
+  });
+  test(`${harness}: an output that was cut off anywhere is no success`, () => {
+    for (let length = 0; length < stdout.length - 2; length += 7) {
+      const turn = read(harness, stdout.slice(0, length), { exitCode: 0 });
+      expect(turn.reply === undefined || turn.reply === REPLY, `cut at ${length}`).toBe(true);
+      if (turn.reply === undefined) expect(turn.failure).toBeDefined();
+    }
+    expect(read(harness, "").failure!.class).toBe("no_result");
+    expect(read(harness, "", { stdoutDropped: 5 }).failure!.class).toBe("output_too_large");
+  });
+}
+
+const BAD: [keyof typeof HARNESS_TABLE, string, string, Partial<Output>?][] = [
+  [
+    "claude",
+    json(CLAUDE_INIT, { type: "result", subtype: "success", is_error: true, result: "API Error: 401 bad key", api_error_status: 401 }),
+    "not_signed_in",
+  ],
+  ["claude", json({ type: "result", subtype: "success", is_error: true, result: "Not logged in · Please run /login" }), "not_signed_in"],
+  ["claude", json({ type: "result", subtype: "error_max_turns", is_error: true }), "max_turns"],
+  ["claude", json({ type: "result", subtype: "success", is_error: true, result: "Overloaded", api_error_status: 529 }), "provider_unavailable"],
+  ["claude", json({ type: "result", subtype: "success", is_error: true, result: "You've hit your usage limit" }), "quota_exhausted"],
+  ["codex", json({ type: "turn.failed", error: { message: "unexpected status 401 Unauthorized: bad key" } }), "not_signed_in"],
+  ["codex", json({ type: "turn.failed", error: { message: "stream error: 429 Too Many Requests" } }), "rate_limited"],
+  ["codex", json({ type: "item.completed", item: { type: "agent_message", text: REPLY } }), "no_result"],
+  [
+    "gemini",
+    "",
+    "not_signed_in",
+    { stderr: 'Error when talking to Gemini API _ApiError: {"error":{"code":401,"message":"bad key"}}', exitCode: 145 },
+  ],
+  ["gemini", JSON.stringify({ error: { message: "no such model", code: 400 } }), "provider_error"],
+  ["opencode", json({ type: "error", error: { name: "APIError", data: { message: "bad key", statusCode: 401 } } }), "not_signed_in"],
+  ["opencode", json({ type: "text", part: { text: REPLY } }), "no_result"],
+  ["pi", json(PI_END({ content: [], stopReason: "error", errorMessage: "500 server_error" })), "provider_unavailable"],
+  ["copilot", json({ type: "session.error", data: { message: "401 bad key" } }, { type: "result", exitCode: 1 }), "not_signed_in"],
+  ["copilot", json({ type: "assistant.message", data: { content: REPLY } }), "no_result"],
+  [
+    "qwen",
+    json({ type: "result", subtype: "error_during_execution", is_error: true, error: { message: "[API Error: 401 bad key]" } }),
+    "not_signed_in",
+  ],
+  ["command", REPLY, "program_failed", { exitCode: 3 }],
+];
+for (const [harness, stdout, expected, more] of BAD)
+  test(`${harness}: ${expected} is a failure: ${stdout.slice(-60)}`, () => {
+    const turn = read(harness, stdout, more);
+    expect(turn.failure?.class).toBe(expected);
+    expect(turn.reply).toBeUndefined();
+  });
+
+test("hostile output breaks no reader", () => {
+  const hostile = [
+    "null",
+    "[]",
+    "{}",
+    '{"type":"result"}',
+    '{"type":"result","usage":null,"modelUsage":null,"is_error":"x"}',
+    json({ type: "agent_end", messages: "x" }),
+    json({ type: "agent_end", messages: [null, 1] }),
+    json({ type: "turn.completed", usage: [] }),
+    json({ type: "step_finish", part: null }),
+    json({ type: "assistant.message", data: null }),
+    "{".repeat(100_000),
+    '{"__proto__":{"type":"result"}}',
+  ];
+  for (const harness of Object.keys(HARNESS_TABLE) as (keyof typeof HARNESS_TABLE)[])
+    for (const stdout of hostile)
+      if (harness !== "command" && harness !== "echo") expect(read(harness, stdout).failure, `${harness} ${stdout.slice(0, 40)}`).toBeDefined();
+});
+
+const start = (more: Partial<Start> = {}): Start => ({ access: "read", sessionId: "11111111-2222-4333-8444-555555555555", ...more });
+test("a reader gets no flag that lets it write, a writer is not asked, and the prompt is no argument", () => {
+  const freeing = /^(acceptEdits|yolo|--force|--allow-all-tools|workspace-write|--dangerously.*|bypassPermissions)$/;
+  for (const row of Object.values(HARNESS_TABLE)) {
+    if (!row.program) continue;
+    const line = (one: Start) => commandLine(row, one, "THE PROMPT", (program) => `/bin/${program}`)!;
+    expect(
+      line(start()).filter((word) => freeing.test(word)),
+      row.id,
+    ).toEqual([]);
+    if (row.id !== "opencode" && row.id !== "pi")
+      expect(
+        line(start({ access: "write" })).some((word) => freeing.test(word)),
+        row.id,
+      ).toBe(true);
+    expect(line(start()), row.id).not.toContain("THE PROMPT");
+    expect(line(start({ resume: true })).join(" "), row.id).toContain("11111111-2222-4333-8444-555555555555");
+    expect(commandLine(row, start(), "x", () => undefined)).toBeUndefined();
+  }
+});
+
+test("a cost is estimated only from list prices and known tokens, and never over a reported one", () => {
+  const prices = {
+    schema: "kxm.prices.v1" as const,
+    currency: "EUR",
+    models: { "gpt-5*": { input: 1, output: 10 }, "gpt-5.1": { input: 2, output: 20 } },
+  };
+  const used = { inputTokens: 1_000_000, outputTokens: 500_000, costKind: "unknown" as const };
+  expect(priced(used, "gpt-5.1", prices)).toMatchObject({ cost: 12, currency: "EUR", costKind: "estimated" });
+  expect(priced(used, "gpt-5.2-mini", prices)).toMatchObject({ cost: 6, costKind: "estimated" });
+  expect(priced(used, "other", prices)).toEqual(used);
+  expect(priced(used, undefined, prices)).toEqual(used);
+  expect(priced({ inputTokens: 5, costKind: "unknown" }, "gpt-5.1", prices).cost).toBeUndefined();
+  expect(priced({ ...used, cacheReadTokens: 9 }, "gpt-5.1", prices).cost).toBeUndefined();
+  expect(priced({ ...used, cost: 3, currency: "USD", costKind: "reported" }, "gpt-5.1", prices).cost).toBe(3);
+});
