@@ -10,15 +10,23 @@ import { ERRORS, HubError } from "../protocol/errors.ts";
 import { readFields } from "../protocol/fields.ts";
 import { VERSION } from "../protocol/version.ts";
 import { INSTRUCTIONS, TOOLS } from "./catalogue.ts";
-import { annotationsOf } from "./tool.ts";
+import { annotationsOf, type Tool } from "./tool.ts";
 
 const byName = new Map(TOOLS.map((tool) => [tool.name as string, tool]));
+
+/** What a client may leave out is not required: some check a call against this schema before they send it, and never fill in a default. */
+function schemaOf({ input }: Tool) {
+  const schema = JSON.parse(JSON.stringify(input, (key, value) => (key === "x-kxm-code" ? undefined : value)));
+  const required = (schema.required as string[] | undefined)?.filter((name) => !("default" in schema.properties[name]));
+  return { ...schema, required };
+}
+
 /** What tools/list answers: the same for everybody, made once. */
 export const LISTED = TOOLS.map((tool) => ({
   name: tool.name,
   title: tool.title,
   description: tool.description,
-  inputSchema: JSON.parse(JSON.stringify(tool.input)),
+  inputSchema: schemaOf(tool),
   annotations: annotationsOf(tool),
 }));
 

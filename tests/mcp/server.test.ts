@@ -25,6 +25,14 @@ test("the SDK's client connects, is told how to work, and lists every tool with 
   expect(hints["kxm_cancel"]).toMatchObject({ readOnlyHint: false, destructiveHint: true });
 });
 
+test("nothing that has a default is required, because clients check calls against the schema and fill in nothing", () => {
+  const demanded = LISTED.flatMap(({ name, inputSchema: { properties, required = [] } }) =>
+    required.filter((field: string) => "default" in properties[field]).map((field: string) => `${name}.${field}`),
+  );
+  expect(demanded).toEqual([]);
+  expect(LISTED.find(({ name }) => name === "kxm_lease_acquire")?.inputSchema.required).toEqual(["name"]);
+});
+
 test("the whole list costs a model at most 6,000 tokens", () => {
   const tokens = Math.ceil(JSON.stringify(LISTED).length / 4);
   expect(tokens).toBeLessThanOrEqual(6_000);
