@@ -9,6 +9,7 @@ import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import * as contextPage from "./context.tsx";
 import * as contextPool from "./context-pool.tsx";
+import * as costs from "./costs.tsx";
 import { navFragment } from "./frame.tsx";
 import * as journal from "./journal.tsx";
 import * as leaseHistory from "./lease-history.tsx";
@@ -66,4 +67,5 @@ export const SCREENS: readonly Screen[] = [
   ...contextPool.screens,
   ...settings.screens,
   ...tokens.screens,
+  ...costs.screens,
 ];
