@@ -20,6 +20,14 @@ export function journalStore({ db, tables: { workflowJournal: journal }, one, al
       .orderBy(asc(journal.id))
       .limit(slot("limit")),
   );
+  const newestOfRun = all(
+    db
+      .select()
+      .from(journal)
+      .where(and(eq(journal.runId, slot("runId")), lt(journal.id, slot("before"))))
+      .orderBy(desc(journal.id))
+      .limit(slot("limit")),
+  );
   const ofProject = all(
     db
       .select()
@@ -62,6 +70,8 @@ export function journalStore({ db, tables: { workflowJournal: journal }, one, al
     find: (id: string) => find({ id }),
     lock: (id: string) => lock({ id }),
     ofRun: (runId: string, limit: number) => ofRun({ runId, limit }),
+    /** A run's entries, newest first; `before` as below. */
+    newestOfRun: (runId: string, before: string, limit: number) => newestOfRun({ runId, before, limit }),
     /** Newest first; `before` is an entry id or a string that sorts after all of them. */
     ofProject: (project: string, before: string, limit: number) => ofProject({ project, before, limit }),
     ofCategory: (project: string, category: string, before: string, limit: number) => ofCategory({ project, category, before, limit }),

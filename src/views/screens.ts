@@ -32,6 +32,7 @@ import * as tokens from "./tokens.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
+import * as workflowRun from "./workflow-run.tsx";
 
 const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFragment });
 
@@ -50,6 +51,7 @@ export const SCREENS: readonly Screen[] = [
   ...runStart.screens,
   ...runCancel.screens,
   ...run.screens,
+  ...workflowRun.screens,
   ...commands.screens,
   ...runtimes.screens,
   ...runtime.screens,

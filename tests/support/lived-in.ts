@@ -1,6 +1,7 @@
 // A hub with a day's work in it, made the way real callers make it: agents register and lease, a Runtime reports, pushes and answers commands.
 import type { DashboardWorld } from "./dashboard.ts";
 import { RUNTIME, syncEvent, type Told } from "./sync-events.ts";
+import type { Workflows } from "./workflows.ts";
 
 export type Registered = { id: string; name: string; headers: Record<string, string> };
 const MINUTE = 60_000;
@@ -262,3 +263,81 @@ export const queued = (now: number): Told[] => [
   { at: now - MINUTE, type: "run.created", payload: { workflowId: "docs", displayTitle: "Document the webhook retry schedule", status: "created" } },
   { at: now - MINUTE, type: "run.status_changed", payload: { status: "queued", previousStatus: "created", reason: "waits for one of 3 places" } },
 ];
+
+/** A definition with a reproduction, a plan, a quorum, a wait and a way back. */
+export const JIRA_FIX = {
+  id: "jira-fix",
+  source: "jira",
+  maxTransitions: 6,
+  reproOracle: { stageId: "reproduce", evidenceKey: "failing test" },
+  stages: [
+    { id: "reproduce", label: "Reproduce the bug", instructions: "Show it", requiredEvidence: ["failing test"], area: "gates" },
+    { id: "fix", instructions: "Fix it", requiredEvidence: ["diff stat"], area: "implementation" },
+    {
+      id: "verify",
+      instructions: "Have it verified",
+      requiredEvidence: ["test report", "independent review"],
+      area: "gates",
+      on: { rework: { target: "fix", maxTransitions: 2 } },
+      evidencePolicies: {
+        "independent review": { kind: "peer-reply", minProducers: 2, eligibleAgents: ["ann", "bob", "cid"], degradation: { minProducers: 1 } },
+      },
+    },
+    { id: "report", instructions: "Report it", requiredEvidence: [] },
+  ],
+};
+
+/** Works a run of JIRA_FIX up to its last stage but one: once back, one of two reviews in, one asked, waiting for a signal. @returns its id */
+export async function fixing(it: DashboardWorld & Workflows): Promise<string> {
+  const ok = async (answer: Promise<{ status: number; body: any }>) => {
+    const { status, body } = await answer;
+    if (status >= 300) throw new Error(JSON.stringify(body));
+    return body;
+  };
+  const runId = (await ok(it.start({ issue: { key: "PAY-4411" } }, { definitionId: "jira-fix", deliveryId: "d-88213" }))).runId as string;
+  const checkpoint = (stageId: string, more: Record<string, unknown>) =>
+    ok(it.as("lead", "POST", `/v1/workflows/${runId}/checkpoints`, { stageId, status: "passed", summary: `${stageId} is done`, ...more }));
+  const ask = async (peer: "ann" | "bob") =>
+    (
+      await ok(
+        it.as("lead", "POST", "/v1/messages", {
+          target: peer,
+          content: "please review",
+          allowOffline: true,
+          workflowContext: { runId, stageId: "verify", requirementKey: "independent review", attempt: 2 },
+        }),
+      )
+    ).message.id as string;
+  const record = (entry: Record<string, unknown>) => ok(it.as("lead", "POST", `/v1/workflows/${runId}/journal`, entry));
+  it.clock.now += 18 * MINUTE;
+  await checkpoint("reproduce", { evidence: { "failing test": "settle.posts_two_entries" } });
+  await record({
+    category: "lesson",
+    area: "implementation",
+    summary: "Root cause: settle() returned before the second insert",
+    details: "Retry path re-used the idempotency key of the first entry.",
+    evidence: ["settle.ts:118"],
+  });
+  it.clock.now += 40 * MINUTE;
+  await checkpoint("fix", { evidence: { "diff stat": "3 files, +41 -7" } });
+  it.clock.now += 10 * MINUTE;
+  await checkpoint("verify", { status: "failed", outcome: "rework", summary: "The review found a second path" });
+  await record({ category: "skill-candidate", area: "gates", summary: "Check both paths of a retry before the fix", evidence: ["run notes"] });
+  it.clock.now += 30 * MINUTE;
+  await checkpoint("fix", { evidence: { "diff stat": "5 files, +58 -9" } });
+  const [proof] = [await ask("ann"), await ask("bob")];
+  await ok(it.as("ann", "POST", `/v1/messages/${proof}/reply`, { content: "fine" }));
+  it.clock.now += 5 * MINUTE;
+  await ok(
+    it.as("lead", "POST", `/v1/workflows/${runId}/waits`, {
+      stageId: "verify",
+      signalKey: "ci.result",
+      summary: "CI runs the whole suite",
+      evidence: { "test report": "report-1187.json, 1,204 passed" },
+      evidenceRefs: { "independent review": { messageIds: [proof] } },
+      timeoutMs: 14 * 3_600_000,
+    }),
+  );
+  it.clock.now += 41_000;
+  return runId;
+}
