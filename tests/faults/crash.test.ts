@@ -146,7 +146,7 @@ describe("R2: killed at every write, sync, truncation and rename of a script", (
       expect(failures).toEqual([]);
       expect(killed).toBeGreaterThan(points * 0.9);
     },
-    900_000,
+    LONG_MS,
   );
 
   test.skipIf(!STRACE)(
