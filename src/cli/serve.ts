@@ -2,6 +2,7 @@
 import { networkInterfaces } from "node:os";
 import { dirname, join } from "node:path";
 import { createCredentials } from "../api/credentials.ts";
+import { describeApi } from "../api/reference.ts";
 import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
 import type { Engine } from "../db/engine.ts";
@@ -16,6 +17,9 @@ import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newId } from "../protocol/ids.ts";
+import { docsScreen } from "../views/docs.tsx";
+import type { Screen } from "../views/screen.ts";
+import { SCREENS } from "../views/screens.ts";
 import { createViews } from "../views/server.tsx";
 import { createClock, type HubClock } from "./clock.ts";
 import { listen } from "./listen.ts";
@@ -83,7 +87,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     const credentials = createCredentials(hub);
     const app = createApi(hub, rules, ROUTES, credentials)
       .use(createMcp(hub, rules, credentials))
-      .use(createViews(hub, rules));
+      .use(createViews(hub, rules, await screensOf(settings)));
     const listening = listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
@@ -127,6 +131,12 @@ const programJobs = ({ assetsDir }: ServeSettings, time: HubClock): Job[] => [
     run: async (hub) => (await enqueue(hub)) + (await deliverDue(hub, { post, random: Math.random })),
   },
 ];
+
+/** The dashboard's screens and what it cannot know by itself: the reference of the API, and for developers the page of all components. */
+async function screensOf({ stories }: ServeSettings): Promise<Screen[]> {
+  const screens = [...SCREENS, docsScreen(() => describeApi(ROUTES))];
+  return stories ? [...screens, (await import("../views/stories-screen.tsx")).storiesScreen] : screens;
+}
 
 /** Without an admin token of the environment, the operator of this machine gets one of the hub's own. */
 function withLocalToken({ hub, stateDir }: ServeSettings) {

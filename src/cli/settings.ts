@@ -21,6 +21,8 @@ export interface ServeSettings {
   assetsDir: string;
   configDir: string;
   logPath: string;
+  /** Whether /stories is served: a page of all components of the dashboard. */
+  stories: boolean;
   /** Where workflow definitions come from, and the environment their secrets are named in. */
   definitions: DefinitionSource | undefined;
   env: Env;
@@ -71,6 +73,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
     logsDir,
     assetsDir: inWorkspace("KXM_ASSETS_DIR", "assets"),
     configDir: inWorkspace("KXM_CONFIG_DIR", "config"),
+    stories: env["KXM_STORIES"]?.trim() === "1",
     logPath: path("KXM_LOG_PATH", join(logsDir, "kxm-hub.jsonl")),
     definitions: definitionSource(env, cwd),
     env,

@@ -78,6 +78,12 @@ export const VARIABLES: readonly Variable[] = [
     meaning: "How long a message waits for its reply unless its sender says otherwise. Milliseconds, at least 1000.",
   },
   { of: "hub", name: "KXM_MESSAGE_RETENTION_MS", default: "604800000", meaning: "How long an ended message is kept. Milliseconds, at least 1000." },
+  {
+    of: "hub",
+    name: "KXM_STORIES",
+    default: "none",
+    meaning: "1 also serves /stories, a page of all components of the dashboard, for those who work on it.",
+  },
   { of: "hub", name: "KXM_RATE_LIMIT_MAX", default: "600", meaning: "Requests an agent or address may make in one window. At least 1." },
   { of: "hub", name: "KXM_RATE_LIMIT_WINDOW_MS", default: "60000", meaning: "Length of that window. Milliseconds, at least 100." },
   {

@@ -17,6 +17,7 @@ import * as leases from "./leases.tsx";
 import * as message from "./message.tsx";
 import * as messages from "./messages.tsx";
 import * as overview from "./overview.tsx";
+import * as palette from "./palette.tsx";
 import * as run from "./run.tsx";
 import * as runCancel from "./run-cancel.tsx";
 import * as runStart from "./run-start.tsx";
@@ -38,6 +39,7 @@ const nav = screen({ method: "GET", path: "/ui/nav", role: "viewer", run: navFra
 
 export const SCREENS: readonly Screen[] = [
   nav,
+  ...palette.screens,
   ...overview.screens,
   ...agents.screens,
   ...agent.screens,
