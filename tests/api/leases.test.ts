@@ -215,7 +215,9 @@ describe.each(WORLDS)("%s leases", (kind, open) => {
   });
 
   test("the sweep grants at the moment of expiry and says when it is due next", async () => {
-    await leases.expireLapsed(it.hub);
+    do
+      it.clock.now += 3_600_000; // whatever other tests hold or wait for ends first
+    while ((await leases.expireLapsed(it.hub)) > 0);
     const name = fresh();
     await acquire(ada!, name, { ttlMs: 5_000 });
     const bobs = acquire(bob!, name, { waitMs: 30_000, ttlMs: 5_000 });
