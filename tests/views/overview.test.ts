@@ -202,4 +202,4 @@ test("names, titles, reasons and machines are only text on the front page", asyn
       for (const attribute of attributes) expect(attribute).not.toMatch(/^on|^style$|^srcdoc$|^data-hx|^hx-on/);
     }
   }
-});
+}, 60_000);

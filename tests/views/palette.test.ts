@@ -18,12 +18,12 @@ test("a few letters find places, agents by their beginning, runs by title, and a
   ]);
   const { cookie } = await it.signIn();
   const found = async (q: string) => textsOf((await it.get(asked(q, "&project=shop"), { cookie })).html, "[role=option] > span:not(.palette__hint)");
-  expect(await found("rev")).toEqual(["reviewer", "Prepare the review", "Search for “ rev ”"]);
-  expect(await found("mess")).toEqual(["Messages", "Message an agent…", "Search for “ mess ”"]);
+  expect(await found("rev")).toEqual(["reviewer", "Prepare the review", "Search for “ rev”"]);
+  expect(await found("mess")).toEqual(["Messages", "Message an agent…", "Search for “ mess”"]);
   expect(await found("@p")).toEqual(["planner"]);
   expect(await found(">start")).toEqual(["Start a run…"]);
   expect((await found("")).slice(0, 2)).toEqual(["Message an agent…", "Start a run…"]);
-  expect(await found("zzz")).toEqual(["Search for “ zzz ”"]);
+  expect(await found("zzz")).toEqual(["Search for “ zzz”"]);
 });
 
 test("ids of ours lead straight to their page, in the session's projects only", async () => {
