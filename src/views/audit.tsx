@@ -8,7 +8,7 @@ import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import type { Child } from "./jsx/jsx-runtime.ts";
-import { agentLink, approvalLink, conflictLink, link, messageLink, webhookLink, workflowRunLink } from "./links.ts";
+import { agentLink, approvalLink, conflictLink, journalLink, link, messageLink, webhookLink, workflowRunLink } from "./links.ts";
 import { type Asked, askedOf, askedValue, chipsOf, keptBy } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -98,24 +98,25 @@ const WORDS: Record<string, string> = {
 };
 const wordsOf = (action: string): string => (Object.hasOwn(WORDS, action) ? WORDS[action]! : action.replaceAll(/[._]/g, " "));
 
-const PAGES: readonly (readonly [prefix: string, link: (id: string) => string])[] = [
-  ["msg_", messageLink],
-  ["agt_", agentLink],
-  ["apr_", approvalLink],
-  ["whk_", webhookLink],
-  ["cfl_", conflictLink],
-  ["wfr_", workflowRunLink],
+const PAGES: readonly (readonly [prefix: string, link: (id: string, project: string) => string])[] = [
+  ["msg_", (id) => messageLink(id)],
+  ["agt_", (id) => agentLink(id)],
+  ["apr_", (id) => approvalLink(id)],
+  ["whk_", (id) => webhookLink(id)],
+  ["cfl_", (id) => conflictLink(id)],
+  ["journal_", (id, project) => journalLink(project, id)],
 ];
 
 /** What it was done to: a link where it has a page of its own. */
-const Subject = ({ entry: { subjectId, data, reason } }: { entry: AuditRow }) => {
-  const page = PAGES.find(([prefix]) => subjectId.startsWith(prefix));
+const Subject = ({ entry: { project, subjectId, action, data, reason } }: { entry: AuditRow }) => {
+  const page = PAGES.find(([prefix]) => subjectId.startsWith(prefix))?.[1];
+  const href = action === "degraded" ? workflowRunLink(subjectId, { project }) : page?.(subjectId, project);
   const ours = /^[a-z]{2,8}_[A-Za-z0-9]+$/.test(subjectId);
   const shown: Child = ours ? <Id value={subjectId} /> : <Line text={subjectId} />;
   const name = data["name"] ?? data["key"];
   return (
     <>
-      {page ? <Ref href={page[1](subjectId)}>{shown}</Ref> : shown}
+      {href === undefined ? shown : <Ref href={href}>{shown}</Ref>}
       {ours && typeof name === "string" && (
         <>
           {" "}

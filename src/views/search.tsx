@@ -110,8 +110,11 @@ const FoundHits = ({ answer, visit }: { answer: SearchAnswer; visit: Visit }) =>
       href: hrefOf(hit),
       snippet: (
         <>
-          {hit.snippet && <Found text={hit.snippet.text} ranges={hit.snippet.highlights as [number, number][]} />}
-          {!hit.snippet && (hit.status ?? shortId(hit.id))}
+          {hit.snippet && hit.snippet.text !== "" ? (
+            <Found text={hit.snippet.text} ranges={hit.snippet.highlights as [number, number][]} />
+          ) : (
+            (hit.status ?? shortId(hit.id))
+          )}
           {visit.project === undefined && (
             <>
               {" · "}
@@ -120,7 +123,7 @@ const FoundHits = ({ answer, visit }: { answer: SearchAnswer; visit: Visit }) =>
           )}
         </>
       ),
-      kind: hit.status === undefined || !hit.snippet ? hit.kind : `${hit.kind}, ${hit.status}`,
+      kind: hit.status === undefined || !hit.snippet?.text ? hit.kind : `${hit.kind}, ${hit.status}`,
       when: <Ago at={Date.parse(hit.at)} now={visit.now} plain />,
     }))}
   />
@@ -177,6 +180,7 @@ const ResultsView = ({ results: { query, asked, answer, refused }, visit }: { re
       )}
       {answer && (
         <Columns
+          below
           main={
             <Section title="Found" count={answer.next || later ? undefined : answer.hits.length} note="newest first">
               {answer.hits.length > 0 ? (

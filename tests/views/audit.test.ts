@@ -1,7 +1,7 @@
 // The page of the audit over a real hub: what it says of an act, how it is narrowed, and whose entries a session sees.
 import { expect, test } from "bun:test";
 import { openDashboard } from "../support/dashboard.ts";
-import { hrefOf, markupOf, textsOf } from "../support/html.ts";
+import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
 import { register, take } from "../support/lived-in.ts";
 
 const open = () => openDashboard({ settings: { rateLimit: undefined } });
@@ -79,6 +79,16 @@ test("a session of one project sees no other project's acts and none of the hub'
   }
   expect((await it.get("/audit", { cookie: (await it.signIn("viewer")).cookie })).html).toContain("secret-plan");
   expect((await it.get("/audit")).status).toBe(303);
+});
+
+test("an act on something with a page of its own leads there", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie, csrf } = await it.signIn("admin");
+  await it.post("/webhooks/new", { csrf, project: "shop", url: "https://ci.example.org/x", events: "" }, { cookie });
+  const [row] = await it.hub.engine.read.webhookEndpoints.ofProject("shop", 10);
+  const { html } = await it.get("/audit?project=shop&q=action:endpoint.created", { cookie });
+  expect(attributesOf(html, "tbody a", "href")).toEqual([`/webhooks/${row!.id}`]);
 });
 
 test("reasons and names are only text", async () => {
