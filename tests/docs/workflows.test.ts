@@ -6,6 +6,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { AgentFile, GateArtifacts, GateCommand, MemoryFile, PricesFile, ProjectFile } from "../../src/protocol/project-files.ts";
 import { RUNTIME_ERRORS } from "../../src/protocol/runtime-errors.ts";
 import { WorkflowFile } from "../../src/protocol/workflow-file.ts";
+import { HARNESS_TABLE } from "../../src/runtime/harness/table.ts";
 import { loadBundle } from "../../src/runtime/project/bundle.ts";
 import { openWorld } from "../runtime/engine/world.ts";
 
@@ -81,4 +82,12 @@ test("docs/runtime.md names every refusal of the Runtime and every command of ru
   for (const code of Object.keys(RUNTIME_ERRORS)) expect(runtime, code).toContain(`\`${code}\``);
   for (const command of ["list", "show", "events", "logs", "cancel", "approve", "reject", "signal", "retry", "resolve", "receipt", "worktrees"])
     expect(runtime).toContain(`kxm runs ${command}`);
+});
+
+test("docs/harnesses.md has every harness with the version its row was checked with", () => {
+  const harnesses = page("harnesses.md");
+  for (const { id, checked } of Object.values(HARNESS_TABLE)) {
+    expect(harnesses).toContain(`| \`${id}\` |`);
+    if (checked) expect(harnesses).toContain(`\`${checked.name}\` ${checked.version}`);
+  }
 });

@@ -73,7 +73,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   }
   const env = environmentFor(context.env, [...row.env, ...agent.env], { ...row.settings?.(start), KXM_RUN_ID: run.runId, KXM_STEP_ID: step.id });
   keepTranscript(context, run.runId, attempt.attemptId, "prompt", full);
-  const version = row.program ? await knownVersion(row, argv[0]!, context.env) : undefined;
+  const version = row.program ? await soon(knownVersion(row, argv[0]!, context.env)) : undefined;
   const launched = await startProgram(
     { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
     (mark) => work.record(executing(run, attempt, assignment, { mark, version })),
@@ -81,6 +81,14 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const end = await watchProgram({ ...limit, limitMs }, launched.mark, launched.ended);
   return end && conclude(work, step, assignment, end, row.read);
 }
+
+/** A program that takes long to say its version does not hold up its work for it. */
+const VERSION_MS_MAX = 3000;
+const soon = (version: Promise<string | undefined>): Promise<string | undefined> => {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), VERSION_MS_MAX);
+  return Promise.race([version, late.promise]).finally(() => clearTimeout(timer));
+};
 
 function executing(run: Execution, attempt: Attempt, assignment: Assignment, started?: { mark: ProcessMark; version?: string }): NewEvent[] {
   const identity = identityOf(run, attempt, assignment.agentId);

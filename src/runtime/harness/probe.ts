@@ -24,7 +24,7 @@ async function versionOf(row: Row, path: string, env: Record<string, string | un
   if (!row.version) return undefined;
   try {
     const child = Bun.spawn([path, ...row.version], {
-      env: environmentFor(env, row.env, {}),
+      env: environmentFor(env, row.env, row.settings?.({ access: "read", sessionId: "" }) ?? {}),
       stdin: "ignore",
       stdout: "pipe",
       stderr: "ignore",
@@ -33,7 +33,7 @@ async function versionOf(row: Row, path: string, env: Record<string, string | un
     });
     const text = await new Response(child.stdout).text();
     await child.exited;
-    return /\d+\.\d+\.\d+[\w.-]*/.exec(text)?.[0];
+    return /\d+\.\d+\.\d+(?:[-+][\w.-]*\w)?/.exec(text)?.[0];
   } catch {
     return undefined;
   }
