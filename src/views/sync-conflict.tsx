@@ -166,25 +166,31 @@ const Around = ({ data: { conflict, around } }: { data: ConflictData }) => {
   );
 };
 
+const ConflictFacts = ({ data: { conflict, pushedBy }, now }: { data: ConflictData; now: number }) => {
+  const { id, project, runId, runtimeId, code, hash, existingHash, firstAt, lastAt, count } = conflict;
+  return (
+    <Section title="Facts">
+      <Facts
+        rows={[
+          ["Conflict", <Id value={id} whole />],
+          ["Code", <code>{code}</code>],
+          ["Project", <Line text={project} />],
+          ["Run", <Id value={runId} whole />],
+          ["Pushed by", <Ref href={runtimeLink(project, runtimeId)}>{pushedBy}</Ref>],
+          ["Stored hash", existingHash ? shortHash(existingHash) : "–"],
+          ["Refused hash", shortHash(hash)],
+          ["First", absolute(Date.parse(firstAt))],
+          ["Last", <Ago at={Date.parse(lastAt)} now={now} plain />],
+          ["Times", count.toLocaleString("en")],
+        ]}
+      />
+    </Section>
+  );
+};
+
 const ConflictView = ({ data, visit }: { data: ConflictData; visit: Visit }) => {
-  const { conflict, run, pushedBy } = data;
-  const {
-    id,
-    project,
-    projectId,
-    runId,
-    sequence,
-    runtimeId,
-    code,
-    hash,
-    existingHash,
-    firstAt,
-    lastAt,
-    count,
-    acknowledgedAt,
-    acknowledgedBy,
-    reason,
-  } = conflict;
+  const { conflict, run } = data;
+  const { id, projectId, runId, sequence, code, count, acknowledgedAt, acknowledgedBy, reason } = conflict;
   const { now, session } = visit;
   const question = session.role !== "viewer" && acknowledgedAt === undefined ? acknowledgeQuestion(id, false) : undefined;
   const looked = {
@@ -219,28 +225,7 @@ const ConflictView = ({ data, visit }: { data: ConflictData; visit: Visit }) => 
       <AskedHere questions={question ? [question] : []} visit={visit} />
       <Story data={data} />
       <Payloads data={data} />
-      <Columns
-        below
-        main={<Around data={data} />}
-        aside={
-          <Section title="Facts">
-            <Facts
-              rows={[
-                ["Conflict", <Id value={id} whole />],
-                ["Code", <code>{code}</code>],
-                ["Project", <Line text={project} />],
-                ["Run", <Id value={runId} whole />],
-                ["Pushed by", <Ref href={runtimeLink(project, runtimeId)}>{pushedBy}</Ref>],
-                ["Stored hash", existingHash ? shortHash(existingHash) : "–"],
-                ["Refused hash", shortHash(hash)],
-                ["First", absolute(Date.parse(firstAt))],
-                ["Last", <Ago at={Date.parse(lastAt)} now={now} plain />],
-                ["Times", count.toLocaleString("en")],
-              ]}
-            />
-          </Section>
-        }
-      />
+      <Columns below main={<Around data={data} />} aside={<ConflictFacts data={data} now={now} />} />
     </>
   );
 };

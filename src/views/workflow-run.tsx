@@ -6,30 +6,29 @@ import { degrade } from "../hub/workflows/degradations.ts";
 import { runOf } from "../hub/workflows/runs.ts";
 import { HubError } from "../protocol/errors.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
-import type { StageState, WorkflowRun } from "../protocol/workflows.ts";
+import { type StageState, TERMINAL, type WorkflowRun } from "../protocol/workflows.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
-import { domId } from "./dom-id.ts";
 import * as journalEntry from "./journal-entry.tsx";
-import { agentLink, link, messageLink, workflowRunLink } from "./links.ts";
+import { agentLink, link, workflowRunLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { Ask, AskedHere, type Question } from "./question.tsx";
 import { WorkflowStatus } from "./run-status.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
-import { Feed, type FeedItem } from "./ui/feed.tsx";
+import { Feed } from "./ui/feed.tsx";
 import { SelectField, TextField } from "./ui/form.tsx";
 import { type GraphEdge, type GraphNode, StepGraph } from "./ui/graph.tsx";
 import { type Blocker, Blockers } from "./ui/inbox.tsx";
-import { Columns, Facts, PageHead, Section, SectionNote } from "./ui/page.tsx";
-import { Id, Ref, shortId } from "./ui/reference.tsx";
-import { Status, stateOf } from "./ui/status.tsx";
-import { CardList, Pager, Table } from "./ui/table.tsx";
+import { Columns, PageHead, Section, SectionNote } from "./ui/page.tsx";
+import { Ref, shortId } from "./ui/reference.tsx";
+import { CardList, Pager } from "./ui/table.tsx";
 import { Ago, Lasting, took } from "./ui/time.tsx";
 import { Line, Name, visible } from "./ui/untrusted.tsx";
 import { Matrix, matrixOf, needsOf, type StageNeeds } from "./workflow-conditions.tsx";
+import { Stages, signalsOf, Transitions, WorkflowFacts } from "./workflow-run-parts.tsx";
 
 const REASON_MAX = 1000;
-const TERMINAL = "$terminal";
+
 /** Above every id. */
 const TOP = "~";
 
@@ -164,159 +163,6 @@ function blockersOf({ run, needs, coordinator, lastSeenAt }: WorkflowData, now: 
   ];
 }
 
-const Stages = ({ run, now }: { run: WorkflowRun; now: number }) => (
-  <Section title="Stage by stage">
-    <Table
-      caption="Stages in the order of the definition"
-      rows={run.stages}
-      id={({ id }) => `stage-${id}`}
-      columns={[
-        {
-          head: "Stage",
-          kind: "main",
-          slim: true,
-          cell: ({ id, label }) => (
-            <>
-              {id}
-              {label !== id && (
-                <span class="sub">
-                  <Line text={label} max={80} />
-                </span>
-              )}
-            </>
-          ),
-        },
-        {
-          head: "Outcome",
-          phone: "line",
-          cell: ({ status, summary, degraded }) => (
-            <Status
-              state={stateOf(status)}
-              stack={!!summary}
-              why={
-                <>
-                  {degraded && "degraded: "}
-                  {summary && <Line text={summary} max={200} />}
-                </>
-              }
-            />
-          ),
-        },
-        { head: "Attempts", kind: "num", tight: true, cell: ({ attempts, maxAttempts }) => `${attempts} of ${maxAttempts}` },
-        {
-          head: "Evidence",
-          phone: "line",
-          cell: ({ evidence, verifiedEvidence = {} }) => {
-            const keys = [...new Set([...Object.keys(evidence), ...Object.keys(verifiedEvidence)])];
-            return keys.length > 0 ? <Line text={keys.join(", ")} max={160} /> : null;
-          },
-        },
-        {
-          head: "Took",
-          kind: "num",
-          tight: true,
-          cell: ({ startedAt, completedAt }) =>
-            startedAt === undefined ? (
-              "–"
-            ) : completedAt === undefined ? (
-              <Lasting since={Date.parse(startedAt)} now={now} />
-            ) : (
-              took(Math.max(0, Date.parse(completedAt) - Date.parse(startedAt)))
-            ),
-        },
-      ]}
-    />
-  </Section>
-);
-
-/** Waits and signals, newest first. */
-function signalsOf({ waiting, signalReceipts = [] }: WorkflowRun, now: number): FeedItem[] {
-  return [
-    ...(waiting
-      ? [
-          {
-            icon: "signal" as const,
-            tone: "attn" as const,
-            text: (
-              <>
-                waiting for <code>{<Line text={waiting.signalKey} max={80} />}</code>
-              </>
-            ),
-            when: <Ago at={Date.parse(waiting.createdAt)} now={now} />,
-          },
-        ]
-      : []),
-    ...signalReceipts.toReversed().map(
-      ({ deliveryId, signalKey, status, resumed, receivedAt, degraded }): FeedItem => ({
-        id: domId("signal", deliveryId),
-        icon: status === "failed" ? "bad" : "ok",
-        tone: status === "passed" ? "ok" : status === "failed" ? "bad" : "attn",
-        text: (
-          <>
-            <code>{<Line text={signalKey} max={80} />}</code> {status}, {<Line text={deliveryId} max={40} />}
-            {resumed ? ", resumed" : ""}
-            {degraded ? ", degraded" : ""}
-          </>
-        ),
-        when: <Ago at={Date.parse(receivedAt)} now={now} />,
-      }),
-    ),
-  ];
-}
-
-const Transitions = ({ run, now }: { run: WorkflowRun; now: number }) => {
-  const { transitions = [], maxTransitions } = run;
-  if (transitions.length === 0) return null;
-  return (
-    <Section title="Transitions" count={maxTransitions ? `${transitions.length} of ${maxTransitions}` : transitions.length}>
-      <Feed
-        items={transitions.toReversed().map(({ id, fromStage, toStage, outcome, attempt, at }) => ({
-          id,
-          icon: "arrow",
-          tone: "mute",
-          text: (
-            <>
-              {fromStage} → {toStage === TERMINAL ? "the end" : toStage} on <Line text={outcome} max={64} />, attempt {attempt}
-            </>
-          ),
-          when: <Ago at={Date.parse(at)} now={now} />,
-        }))}
-      />
-    </Section>
-  );
-};
-
-const WorkflowFacts = ({ run }: { run: WorkflowRun }) => (
-  <Section title="Facts">
-    <Facts
-      rows={[
-        ["Run", <Id value={run.id} whole />],
-        [
-          "Definition",
-          <>
-            {<Line text={run.definitionId} max={64} />} <span class="quiet">{run.definitionHash.slice(0, 8)}</span>
-          </>,
-        ],
-        [
-          "Source",
-          run.event ? (
-            <>
-              {run.source}, {<Line text={run.event} max={60} />}
-            </>
-          ) : (
-            run.source
-          ),
-        ],
-        ["Delivery", <Line text={run.deliveryId} max={80} />],
-        ["Payload", `sha256 ${run.payloadHash.slice(0, 12)}…`],
-        ["Project", <Line text={run.project} />],
-        ["Prompt", <Ref href={messageLink(run.messageId)}>{shortId(run.messageId)}</Ref>],
-        ...(run.planHash ? [["Plan", `sha256 ${run.planHash.sha256.slice(0, 12)}…`] as const] : []),
-      ]}
-    />
-  </Section>
-);
-
 const Journal = ({ data, visit }: { data: WorkflowData; visit: Visit }) => {
   const { journal, authors, next, run } = data;
   const later = visit.url.searchParams.has("after");
@@ -346,46 +192,53 @@ const Journal = ({ data, visit }: { data: WorkflowData; visit: Visit }) => {
   );
 };
 
+const WorkflowHead = ({ run, visit, questions }: { run: WorkflowRun; visit: Visit; questions: Question[] }) => {
+  const { now, project } = visit;
+  const ended = run.completedAt === undefined ? undefined : Date.parse(run.completedAt);
+  return (
+    <PageHead
+      title={<Line text={run.definitionId} />}
+      crumbs={[
+        { text: "Runs", href: link("/runs", { project, q: "kind:workflow" }) },
+        {
+          text: <Line text={run.definitionId} max={64} />,
+          href: link("/runs", { project, view: "all", q: `kind:workflow workflow:${run.definitionId}` }),
+        },
+        { text: shortId(run.id) },
+      ]}
+      sub={[
+        <WorkflowStatus run={run} now={now} />,
+        <>
+          coordinator <Ref href={agentLink(run.targetAgentId)}>{<Name text={run.targetAgentName} />}</Ref>
+        </>,
+        ended === undefined ? (
+          <>
+            for <Lasting since={Date.parse(run.createdAt)} now={now} />
+          </>
+        ) : (
+          `took ${took(Math.max(0, ended - Date.parse(run.createdAt)))}`
+        ),
+        <>
+          started by {run.source} delivery <code>{<Line text={run.deliveryId} max={40} />}</code>
+        </>,
+      ]}
+      actions={questions.map((question) => <Ask question={question} visit={visit} />)}
+    />
+  );
+};
+
 const WorkflowView = ({ data, visit }: { data: WorkflowData; visit: Visit }) => {
   const { run, needs } = data;
-  const { now, project } = visit;
+  const { now } = visit;
   const questions = questionsOf(data, visit);
   const promotions = visit.session.role === "admin" ? data.journal.map((row) => journalEntry.promoteQuestion(entryOf(row))) : [];
   const { nodes, edges } = graphOf(run);
   const { rows, met } = matrixOf(run, needs, now);
   const blockers = blockersOf(data, now);
   const signals = signalsOf(run, now);
-  const ended = run.completedAt === undefined ? undefined : Date.parse(run.completedAt);
   return (
     <>
-      <PageHead
-        title={<Line text={run.definitionId} />}
-        crumbs={[
-          { text: "Runs", href: link("/runs", { project, q: "kind:workflow" }) },
-          {
-            text: <Line text={run.definitionId} max={64} />,
-            href: link("/runs", { project, view: "all", q: `kind:workflow workflow:${run.definitionId}` }),
-          },
-          { text: shortId(run.id) },
-        ]}
-        sub={[
-          <WorkflowStatus run={run} now={now} />,
-          <>
-            coordinator <Ref href={agentLink(run.targetAgentId)}>{<Name text={run.targetAgentName} />}</Ref>
-          </>,
-          ended === undefined ? (
-            <>
-              for <Lasting since={Date.parse(run.createdAt)} now={now} />
-            </>
-          ) : (
-            `took ${took(Math.max(0, ended - Date.parse(run.createdAt)))}`
-          ),
-          <>
-            started by {run.source} delivery <code>{<Line text={run.deliveryId} max={40} />}</code>
-          </>,
-        ]}
-        actions={questions.map((question) => <Ask question={question} visit={visit} />)}
-      />
+      <WorkflowHead run={run} visit={visit} questions={questions} />
       <AskedHere questions={[...questions, ...promotions]} visit={visit} />
       <Section title="Stages" count={run.stages.length}>
         <StepGraph nodes={nodes} edges={edges} label={`Stages of ${visible(run.definitionId).slice(0, 80)}`} />
