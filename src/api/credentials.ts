@@ -9,8 +9,8 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { AUTH_FAILURES_PER_MINUTE_MAX } from "../protocol/limits.ts";
 
-/** An agent, by its key. */
-export type AgentCaller = { kind: "agent"; agent: AgentRow; project: string; actor: string };
+/** An agent, by its key; `token` is what opened its project. */
+export type AgentCaller = { kind: "agent"; agent: AgentRow; project: string; actor: string; token: TokenCaller };
 /** Somebody with a token, or on an open loopback hub nobody in particular. `project` null = every project. */
 export type TokenCaller = {
   kind: "token";
@@ -97,8 +97,9 @@ export function createCredentials(hub: Hub): Credentials {
           .write(agent.project, (tx) => agents.comeOnline(tx, agent.id))
           .catch((error) => hub.log({ event: "presence_write_failed", level: "warn", agentId: agent.id, error: describeError(error) }));
       }
-      requireAgent(await checkProject(request, agent.project), agent.name);
-      return { kind: "agent", agent: { ...agent, online: 1 }, project: agent.project, actor: agent.id };
+      const token = await checkProject(request, agent.project);
+      requireAgent(token, agent.name);
+      return { kind: "agent", agent: { ...agent, online: 1 }, project: agent.project, actor: agent.id, token };
     },
     project: checkProject,
     async role(request, needed) {

@@ -17,7 +17,8 @@ const events = route({
   errors: ["presence_stream_forbidden", "too_many_streams"],
   guarded: true,
   run: ({ hub, caller, query, request, server, headers }) => {
-    const asked = { agent: caller.agent, presenceOnly: query.presenceOnly, lastEventId: request.headers.get("last-event-id") };
+    const { agent, token } = caller;
+    const asked = { agent, token, presenceOnly: query.presenceOnly, lastEventId: request.headers.get("last-event-id") };
     hub.streams.admit(asked);
     return streamAnswer({
       request,

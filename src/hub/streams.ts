@@ -1,7 +1,7 @@
 // The streams of agents: the open mailbox first, then the event log filtered to one agent, in order and each event once, or `reset`.
 // A stream reads what it missed from the log itself until it stands where the project's channel stands; then it is live.
 // Codes: too_many_streams, presence_stream_forbidden.
-import type { AgentRow } from "../db/schema.ts";
+import type { AgentRow, EventRow } from "../db/schema.ts";
 import { HubError } from "../protocol/errors.ts";
 import { formatCursor, parseCursor, type ResetReason } from "../protocol/events.ts";
 import { RESUME_EVENTS_MAX } from "../protocol/limits.ts";
@@ -13,12 +13,13 @@ import { settleDue } from "./mailbox.ts";
 import { isDue } from "./messages.ts";
 import { createPushed, type Pushed } from "./pushed.ts";
 
-/** Which stream an agent asks for. `lastEventId` is whatever the client sent. */
-export type StreamRequest = { agent: AgentRow; presenceOnly: boolean; lastEventId: string | null };
+/** Which stream an agent asks for. `lastEventId` is whatever the client sent; `token` is what opened the project, and revoking it ends the stream. */
+export type StreamRequest = { agent: AgentRow; presenceOnly: boolean; lastEventId: string | null; token?: OpenedBy };
+type OpenedBy = { actor: string; project: string | null };
 export interface Streams {
   /** Call it before the answer starts. @throws HubError too_many_streams, presence_stream_forbidden */
   admit(request: StreamRequest): void;
-  /** Serves a stream until its client leaves, its agent signs off or gets a new key, or the feed is lost. */
+  /** Serves a stream until its client leaves, its agent signs off or gets a new key, its token is revoked, or the feed is lost. */
   serve(request: StreamRequest, sink: Sink): Promise<void>;
   /** Open streams of this process. */
   readonly size: number;
@@ -86,13 +87,14 @@ export function createStreams(hub: Source): Streams {
 
 /** From the first frame to the end of a stream. */
 async function travel(journey: Journey): Promise<void> {
-  const { hub, channel, sink, agent, presenceOnly } = journey;
+  const { hub, channel, sink, agent, presenceOnly, token } = journey;
   const resumed = await start(journey);
   while (!sink.signal.aborted && channel.position - journey.at > NEAR_EVENTS) {
     await readLog(journey, Math.min(channel.position, journey.at + READ_EVENTS));
   }
   const subscriber = new Subscriber(agent, presenceOnly, sink, journey.pushed, journey.at);
   channel.join(subscriber);
+  const forgetToken = await endWithToken(hub, token, subscriber.end);
   try {
     await readLog(journey, channel.position);
     if (resumed !== undefined && (await isCutOff(hub, agent.project, resumed))) return; // retention was faster: the client gets reset when it returns
@@ -103,7 +105,18 @@ async function travel(journey: Journey): Promise<void> {
     await subscriber.ended;
   } finally {
     channel.leave(subscriber);
+    forgetToken();
   }
+}
+
+/** Ends a stream when the token it was opened with is revoked, in whichever project's log that is written. */
+async function endWithToken(hub: Source, token: OpenedBy | undefined, end: () => void): Promise<() => void> {
+  if (!token?.actor.startsWith("tok_")) return () => {}; // from the environment, or none at all
+  const listener = { event: ({ type }: EventRow) => (type === "token.revoked" ? end() : undefined), lost: end };
+  const { leave } = await hub.feeds.join(token.project ?? "", listener, token.actor);
+  const row = await hub.engine.read.tokens.find(token.actor); // revoked before we listened
+  if (row?.revokedAt !== null) end();
+  return leave;
 }
 
 /** `ready`, and what belongs before the log: a reset, the replay. @returns the event a resumed stream goes on from */

@@ -2,12 +2,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { expireMessages, purgeMessages } from "../../src/hub/message-sweep.ts";
 import { sweepStale } from "../../src/hub/presence.ts";
+import { revoke as revokeToken } from "../../src/hub/tokens.ts";
+import { sha256 } from "../../src/protocol/canonical.ts";
 import { CancelledFrame, ExpiredFrame, MessageFrame, PresenceFrame, ReadyFrame, ReplyFrame, ResetFrame } from "../../src/protocol/events.ts";
 import { newId } from "../../src/protocol/ids.ts";
 import { answersLike } from "../support/answers.ts";
 import { range, WORLDS } from "../support/engines.ts";
 import { type Fleet, type HubSeat, openFleet, type Registered, until } from "../support/fleet.ts";
-import { openStream, type Seen, type StreamClient } from "../support/stream.ts";
+import { openStream, readStream, type Seen, type StreamClient } from "../support/stream.ts";
 
 const SCHEMAS: Record<string, any> = {
   ready: ReadyFrame,
@@ -180,6 +182,37 @@ describe.each(WORLDS)("%s streams", (kind, open) => {
       const first = (await client.next())!;
       expect([first.event, first.data.agent.project]).toEqual(["presence", "elsewhere"]);
     });
+
+    test("nothing of another project comes, also by resuming with one of its cursors", async () => {
+      await using world = await openFleet(open);
+      const of = async (project: string) => {
+        const [a, b] = [await world.register("a", { project }), await world.register("b", { project })];
+        const send = (n: number) => world.call(a, "POST", "/v1/messages", { target: "b", content: `${project} ${n}` });
+        return { b, send };
+      };
+      const [red, blue] = [await of("red"), await of("blue")];
+      for (const n of range(30)) await Promise.all([red.send(n), blue.send(n)]);
+      const cursors: string[] = [];
+      {
+        await using theirs = await openStream(world, blue.b);
+        for (const _ of range(31)) cursors.push((await theirs.next())!.lastEventId);
+        await blue.send(30);
+        cursors.push((await theirs.next())!.lastEventId);
+      }
+      for (const lastEventId of ["", ...new Set(cursors)]) {
+        await using mine = await openStream(world, red.b, { lastEventId });
+        expect((await mine.next())!.event).toBe("ready");
+        await red.send(99);
+        for (let last = ""; last !== "red 99"; ) {
+          const { data } = (await mine.nextOf("message"))!;
+          last = data.message.content;
+          expect([data.message.project, last.startsWith("red ")]).toEqual(["red", true]);
+        }
+        for (const { id } of await world.world.engine.read.messages.inbox(red.b.id, 0, 1_000)) {
+          await world.call(red.b, "POST", `/v1/messages/${id}/ack`, {});
+        }
+      }
+    }, 30_000);
 
     test("comings and goings reach the others, not the agent itself", async () => {
       const [me, peer] = [await fresh(), await fresh()];
@@ -367,6 +400,30 @@ describe.each(WORLDS)("%s streams", (kind, open) => {
       expect(contents(await take(next, 1))).toEqual(["again"]);
       await next.close();
     });
+
+    test("revoking the token they were opened with ends them, and leaves those of others open", async () => {
+      await using world = await openFleet(open);
+      const tokens = { own: await world.token("project", "p"), other: await world.token("project", "p") };
+      const join = async (name: string, token: string) => {
+        const { body } = await world.call(token, "POST", "/v1/agents/register", { name, project: "p" });
+        const headers = { "x-kxm-agent-key": body.agentKey, authorization: `Bearer ${token}` };
+        const abort = new AbortController();
+        const url = `http://127.0.0.1:7331/v1/events?agentId=${body.agent.id}`;
+        const client = readStream(await world.fetch(new Request(url, { headers, signal: abort.signal })), abort);
+        opened.push(client);
+        expect((await client.nextOf("ready")).event).toBe("ready");
+        return client;
+      };
+      const [first, second] = [await join("one", tokens.own), await join("two", tokens.other)];
+      const revoke = async (secret: string) => {
+        const row = (await world.world.engine.read.tokens.findByHash(sha256(secret)))!;
+        await world.world.engine.write("p", (tx) => revokeToken(tx, { actor: "admin", role: "admin" }, row.id));
+      };
+      await revoke(tokens.own);
+      await first.ended;
+      await world.call(tokens.other, "POST", "/v1/agents/register", { name: "three", project: "p" });
+      expect((await second.nextOf("presence")).data.agent.name).toBe("three");
+    }, 30_000);
 
     test("falling silent does not: what comes is still written", async () => {
       const me = await fresh();
