@@ -74,7 +74,7 @@ function connectOne(program: ConnectProgram, options: ConnectOptions, out: Outpu
   const before = read(path);
   const after = edited(program, before ?? "", options.remove ? undefined : entry, path);
   const changed = after !== (before ?? "");
-  if (changed && !(options.remove && before === undefined)) write(path, after, before !== undefined);
+  if (changed && !(options.remove && before === undefined)) write(path, after, before !== undefined, options.remove !== true);
   const shown = relative(world.cwd, path).startsWith("..") ? path : relative(world.cwd, path);
   const done = options.remove ? (changed ? "taken out of" : "was not in") : changed ? "connected in" : "was connected in";
   out.result({ program: program.name, path, scope, changed, connected: !options.remove }, () => {
@@ -116,12 +116,12 @@ function read(path: string): string | undefined {
   }
 }
 
-/** Whole or not at all, with the same rights as before. The first version is kept. */
-function write(path: string, text: string, existed: boolean) {
+/** Whole or not at all, with the same rights as before. @param keep whether the version before the first entry stays beside it */
+function write(path: string, text: string, existed: boolean, keep: boolean) {
   try {
     mkdirSync(dirname(path), { recursive: true });
     const backup = `${path}.before-kxm`;
-    if (existed && !existsSync(backup)) copyFileSync(path, backup);
+    if (keep && existed && !existsSync(backup)) copyFileSync(path, backup);
     const mode = existed ? statSync(path).mode & 0o777 : 0o600;
     writeFileSync(`${path}.kxm-new`, text, { mode });
     chmodSync(`${path}.kxm-new`, mode);

@@ -36,6 +36,9 @@ export function addRun(program: Command): void {
       const prompt = await promptOf(words, options.file, world);
       const project = await openProject(world, { start: true, check: true });
       const runId = await start(project, world, { prompt, workflowId: options.workflow, displayTitle: options.title, intakeKey: options.key });
+      const { sync } = await project.runtime.status();
+      if (sync.hub === undefined)
+        out.note("no hub is known to this machine's Runtime: the run stays here until `kxm runtime bind` or KXM_URL names one");
       if (options.detach) {
         out.result({ runId, project: project.key }, () => out.line(`run ${runId}\nfollow it with: kxm runs show ${runId} --follow`));
         return EXIT.ok;
