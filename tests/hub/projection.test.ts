@@ -299,9 +299,9 @@ test("whatever events say, the projection stays valid JSON of its schema and wit
       expect(Buffer.byteLength(json)).toBeLessThanOrEqual(RUN_PROJECTION_BYTES_MAX);
       expect(Value.Check(RunProjection, JSON.parse(json))).toBe(true);
     }),
-    { numRuns: 100, seed: 7331 },
+    { numRuns: 40, seed: 7331 },
   );
-});
+}, 30_000);
 
 test("storing the row between any two events changes nothing", () => {
   const foldAll = (events: SyncEvent[], storedBefore: (index: number) => boolean) => {
@@ -317,9 +317,9 @@ test("storing the row between any two events changes nothing", () => {
       const events = told.map(([type, payload], index) => syncEvent(index + 1, { type, payload: needed(type, payload) }));
       expect(foldAll(events, (index) => cuts[index]!)).toEqual(foldAll(events, () => false));
     }),
-    { numRuns: 100, seed: 7331 },
+    { numRuns: 40, seed: 7331 },
   );
-});
+}, 30_000);
 
 test("a run that fills every list to its budget stays within the bound, and says what it dropped", () => {
   const run = syncRunRow("prj_0123456789", "run_0123456789");
