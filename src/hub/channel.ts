@@ -67,11 +67,11 @@ export class Channel implements Listener {
   #leaveFeed = () => {};
   private constructor(
     readonly hub: FrameSource,
-    readonly onLost: () => void,
+    readonly onLost: (error: unknown) => void,
   ) {}
 
   /** Joins the project's feed. @param onLost called when the feed ends early; the channel is of no use then */
-  static async open(hub: FrameSource & { feeds: Feeds }, project: string, onLost: () => void): Promise<Channel> {
+  static async open(hub: FrameSource & { feeds: Feeds }, project: string, onLost: (error: unknown) => void): Promise<Channel> {
     const channel = new Channel(hub, onLost);
     const { position, leave } = await hub.feeds.join(project, channel);
     channel.position = Math.max(channel.position, position);
@@ -109,10 +109,10 @@ export class Channel implements Listener {
   }
 
   /** The log was cut off or cannot be read: clients come back by their cursor. */
-  lost() {
+  lost(error: unknown) {
     this.live = false;
     for (const streams of this.#byAgent.values()) for (const stream of streams) stream.end();
-    this.onLost();
+    this.onLost(error);
   }
 
   #streamsOf(ids: readonly string[], { seq }: EventRow): Subscriber[] {

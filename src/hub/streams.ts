@@ -9,6 +9,7 @@ import * as agents from "./agents.ts";
 import { Channel, type Sink, Subscriber } from "./channel.ts";
 import { audienceOf, type Built, buildFrame, includes, messageFrame } from "./frames.ts";
 import type { Hub } from "./hub.ts";
+import { describeError } from "./log.ts";
 import { settleDue } from "./mailbox.ts";
 import { isDue } from "./messages.ts";
 import { createPushed, type Pushed } from "./pushed.ts";
@@ -45,8 +46,12 @@ export function createStreams(hub: Source): Streams {
   /** The project's channel, kept open until `release`. Counted before any wait, so that nobody closes it in between. */
   function use(project: string) {
     const known = channels.get(project);
-    const shared = known ?? { users: 0, opened: Channel.open(hub, project, () => forget()) };
+    const shared = known ?? { users: 0, opened: Channel.open(hub, project, (error) => lost(error)) };
     const forget = () => void (channels.get(project) === shared && channels.delete(project));
+    const lost = (error: unknown) => {
+      forget();
+      hub.log({ event: "feed_lost", level: "warn", project, streams: shared.users, error: describeError(error) });
+    };
     if (!known) channels.set(project, shared);
     shared.users++;
     const release = () => {
@@ -75,6 +80,9 @@ export function createStreams(hub: Source): Streams {
       const { opened, release } = use(project);
       try {
         await travel({ ...request, hub, channel: await opened, pushed, sink, at: 0 });
+      } catch (error) {
+        // The client comes back by its cursor; what went wrong here is the operator's business.
+        hub.log({ event: "stream_failed", level: "error", project, agentId: id, error: describeError(error) });
       } finally {
         release();
         const open = perAgent.get(id)! - 1;

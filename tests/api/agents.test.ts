@@ -1,6 +1,7 @@
 // The routes of agents on both engines: registering, resuming, presence, signing off; what the wire contract promises, line by line.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as agents from "../../src/hub/agents.ts";
+import { expireMessages } from "../../src/hub/message-sweep.ts";
 import { flushPresence, startPresence, sweepStale } from "../../src/hub/presence.ts";
 import { AgentAnswer, AgentsAnswer, RegisterAnswer } from "../../src/protocol/agents.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
@@ -232,6 +233,19 @@ describe.each(WORLDS)("%s agents", (_, open) => {
     const seen = (await other.call(agent, "GET", "/v1/agents")).body.agents.find(({ id }: any) => id === agent.id);
     expect(seen.presence).toBe("online");
   });
+
+  test("two hubs that sweep at once tell of each agent and each message once", async () => {
+    await using world = await openFleet(open);
+    const other = await world.another();
+    const [a, b] = [await world.register("a"), await world.register("b")];
+    for (const _ of range(5)) await world.call(a, "POST", "/v1/messages", { target: b.id, content: "x", ttlMs: 1_000 });
+    await Promise.all([flushPresence(world.hub), flushPresence(other.hub)]);
+    world.clock.now += 30_000;
+    const swept = await Promise.all([sweepStale(world.hub), sweepStale(other.hub), expireMessages(world.hub), expireMessages(other.hub)]);
+    expect([swept[0]! + swept[1]!, swept[2]! + swept[3]!]).toEqual([2, 5]);
+    const counts = Map.groupBy(await world.log(), (line) => line);
+    expect([counts.get("agents.offline")?.length, counts.get("messages.expired")?.length]).toEqual([2, 5]);
+  }, 30_000);
 
   test("a hub that has its store alone starts with everybody offline, and keys go on", async () => {
     await using world = await openFleet(open);

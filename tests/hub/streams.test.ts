@@ -80,6 +80,7 @@ test("a lost feed ends every stream on it, also one that is still catching up, a
   await until(() => live.sink.cursor !== undefined, "the live stream");
   feed.lose();
   await first;
+  expect(it.logged.map(({ event, streams: count }) => [event, count])).toContainEqual(["feed_lost", 2]);
   slow.leave();
   await second;
   expect(streams.size).toBe(0);
