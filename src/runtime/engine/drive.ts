@@ -12,6 +12,7 @@ import { attemptsToStop } from "./decide-step.ts";
 import { type Attempt, type Execution, isOver, learn, openAttempts } from "./execution.ts";
 import { workGate } from "./gate-attempt.ts";
 import { catchUp, load } from "./load.ts";
+import { mirror } from "./mirror.ts";
 import type { Setting } from "./moves.ts";
 import { receiptOf } from "./receipts.ts";
 import { takeUp } from "./recovery.ts";
@@ -103,7 +104,7 @@ export class Drive {
   private commit(events: NewEvent[], now: number): void {
     if (events.length === 0) return;
     this.context.store.commit((tx) => {
-      for (const event of events) tx.append(this.runId, { ...event, occurredAt: event.occurredAt ?? now });
+      for (const event of events) mirror(tx, this.run, tx.append(this.runId, { ...event, occurredAt: event.occurredAt ?? now }));
       if (isOver(this.run)) receiptOf(tx, this.run);
     });
   }

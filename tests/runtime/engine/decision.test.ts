@@ -273,3 +273,28 @@ test("a write step's work is on a branch of its own with its paths; later steps 
   expect(sh(world.root, "git status --porcelain; cat old.txt")).toBe("old");
   expect(sh(world.root, `git rev-parse kxm/${runId}/code`)).toBe(run.head);
 });
+
+test("attempts, gates and evidence stand in their tables as the events say", async () => {
+  await using world = await openWorld({
+    ".kxm/agents/a.yaml": script(`cat >/dev/null; echo '{"outcome":"passed","evidence":{"plan":"do it"}}'`),
+    ".kxm/gates.yaml": gates({ yes: { argv: ["/bin/true"] } }),
+    ".kxm/workflows/main.yaml": workflow([
+      work,
+      { id: "check", kind: "gate", gate: "yes", on: { passed: "$terminal", "implementation-failure": "$terminal" } },
+    ]),
+  });
+  const runId = await world.start();
+  await world.finished(runId);
+  const { attempts, gates: tables } = world.project.store.read;
+  expect(attempts.ofRun(runId)).toMatchObject([{ stepId: "work", state: "passed", pid: expect.any(Number), endedAt: expect.any(Number) }]);
+  expect(tables.ofRun(runId)).toMatchObject([{ stepId: "check", gateId: "yes", state: "passed" }]);
+  expect(tables.observations(tables.ofRun(runId)[0]!.gateAttemptId).map(({ kind, record }) => [kind, record["exitCode"]])).toEqual([
+    ["executing", undefined],
+    ["passed", 0],
+  ]);
+  expect(tables.evidence(runId).map(({ key, kind, stepId }) => `${stepId} ${key} ${kind}`)).toEqual([
+    "work plan assignment-result",
+    "check yes gate",
+  ]);
+  expect([attempts.open(), tables.open()]).toEqual([[], []]);
+});

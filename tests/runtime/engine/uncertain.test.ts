@@ -168,6 +168,7 @@ test("a checkout that moves away leaves its programs alone, and the run goes on 
   process.env["LEDGER"] = join(world.base, "ledger");
   const runId = await world.start();
   const { current } = await world.until(runId, (run) => run.current?.attempts[0]?.status === "executing");
+  await waitFor(() => Bun.file(process.env["LEDGER"]!).size > 0, 5000);
   world.engine.closed(world.project);
   sh(world.base, "mv checkout elsewhere");
   const alive = markedProcesses(current!.attempts[0]!.attemptId);
