@@ -24,10 +24,14 @@ afterAll(async () => {
   rmSync(dirname(file), { recursive: true });
 });
 
+/** Each step stands on those before it, in whatever order tests run. */
+const steps: { name: string; run: () => Promise<void> }[] = [];
+const step = (name: string, run: () => Promise<void>) => steps.push({ name, run });
+
 describe("kxm workflow", () => {
   let runId: string;
 
-  test("definitions are checked without a hub, then read by a running one", async () => {
+  step("definitions are checked without a hub, then read by a running one", async () => {
     writeFileSync(file, JSON.stringify([{ ...DEFINITION, stages: [] }]));
     const bad = await kxm(["workflow", "validate", file]);
     expect([bad.code, bad.stdout]).toEqual([1, "$[0].stages must be a list of 1 to 32 stages\n"]);
@@ -41,7 +45,7 @@ describe("kxm workflow", () => {
     expect(JSON.stringify((await kxm(["workflow", "definitions", "--json"])).json)).not.toContain(SECRET);
   });
 
-  test("a delivery signed from the environment starts a run, once, whatever is typed twice", async () => {
+  step("a delivery signed from the environment starts a run, once, whatever is typed twice", async () => {
     for (const name of ["lead", "ann", "bob", "cid"]) await kxm(["peer", "--as", name, "list"]);
     expect((await kxm(["workflow", "start", "release", "--payload", "{}"])).stderr).toContain("KXM_WEBHOOK_SECRET");
     const payload = JSON.stringify({ issue: { key: "SHOP-1" } });
@@ -52,7 +56,7 @@ describe("kxm workflow", () => {
     expect((await kxm(["workflow", "start", "release", "--payload", payload], SIGNAL)).stderr).toContain("webhook_signature_invalid");
   });
 
-  test("its coordinator sees what is missing, records, waits, and goes on after a signal", async () => {
+  step("its coordinator sees what is missing, records, waits, and goes on after a signal", async () => {
     expect((await as("lead", "list")).stdout).toContain(runId);
     const shown = await as("lead", "show", runId);
     expect(shown.stdout).toContain("missing: test log");
@@ -99,7 +103,7 @@ describe("kxm workflow", () => {
     );
   });
 
-  test("the admin degrades with a reason, and the story can be exported", async () => {
+  step("the admin degrades with a reason, and the story can be exported", async () => {
     expect((await kxm(["workflow", "degrade", runId, "--stage", "review", "--key", "review", "--reason", "bob is away"])).stdout).toContain(
       "now needs 1 instead of 2",
     );
@@ -160,7 +164,7 @@ describe("kxm watch github", () => {
       { ...SIGNAL, GITHUB_TOKEN: "gh-token" },
     );
 
-  test("every page of checks is read until all have ended, and the run is told that they passed", async () => {
+  step("every page of checks is read until all have ended, and the run is told that they passed", async () => {
     const many = Array.from({ length: 150 }, (_, n) => check(`check ${n}`, n % 3 === 0 ? "success" : n % 3 === 1 ? "skipped" : "neutral"));
     using server = checksServer([[], [check("build", null)], 503, many]);
     const runId = await waitingRun("W-1");
@@ -173,7 +177,7 @@ describe("kxm watch github", () => {
     });
   });
 
-  test("a failed check fails the stage by name", async () => {
+  step("a failed check fails the stage by name", async () => {
     using server = checksServer([[check("build", "success"), check("lint <b>", "failure"), check("old", "cancelled")]]);
     const runId = await waitingRun("W-2");
     const watched = await watch(server.api, runId);
@@ -181,7 +185,7 @@ describe("kxm watch github", () => {
     expect((await as("lead", "show", runId, "--json")).json.run.stages[0]).toMatchObject({ attempts: 1, status: "in_progress" });
   });
 
-  test("checks that do not end in time fail with what still runs", async () => {
+  step("checks that do not end in time fail with what still runs", async () => {
     using server = checksServer([[check("slow", null)]]);
     const runId = await waitingRun("W-3");
     const watched = await watch(server.api, runId, "--timeout", "100ms");
@@ -190,7 +194,7 @@ describe("kxm watch github", () => {
 });
 
 describe("what was learned and said", () => {
-  test("the journal is listed and improvements are ranked", async () => {
+  step("the journal is listed and improvements are ranked", async () => {
     expect((await kxm(["journal", "list", "--category", "lesson"])).stdout).toContain("Pin the zebra clock");
     expect((await kxm(["improvements", "--json"])).json.signals.length).toBeGreaterThan(0);
     const { json } = await kxm(["journal", "list", "--category", "lesson", "--json"]);
@@ -199,15 +203,19 @@ describe("what was learned and said", () => {
     );
   });
 
-  test("search finds soon after, and says so with its exit code", async () => {
-    for (;;) if ((await kxm(["search", "zebra"])).code === 0) break;
-    const found = await kxm(["search", "zebra kind:journal", "--json"]);
-    expect(found.json.hits[0]).toMatchObject({ kind: "journal", title: "lesson" });
-    expect((await kxm(["search", "nobody-ever-wrote-this"])).code).toBe(1);
-    expect((await kxm(["search", "kind:dream"])).stderr).toContain("invalid_search_query");
-  }, 20_000);
+  step(
+    "search finds soon after, and says so with its exit code",
+    async () => {
+      for (;;) if ((await kxm(["search", "zebra"])).code === 0) break;
+      const found = await kxm(["search", "zebra kind:journal", "--json"]);
+      expect(found.json.hits[0]).toMatchObject({ kind: "journal", title: "lesson" });
+      expect((await kxm(["search", "nobody-ever-wrote-this"])).code).toBe(1);
+      expect((await kxm(["search", "kind:dream"])).stderr).toContain("invalid_search_query");
+    },
+    20_000,
+  );
 
-  test("state is proposed, promoted by another, and its history is kept", async () => {
+  step("state is proposed, promoted by another, and its history is kept", async () => {
     const proposed = await kxm(["context", "propose", "db.engine", "SQLite", "--evidence", "commit 1"]);
     const id = proposed.stdout.trim();
     expect((await kxm(["context", "state", "db.engine"])).code).toBe(1);
@@ -223,22 +231,26 @@ describe("what was learned and said", () => {
     expect((await kxm(["context", "episode"])).stdout).toContain("Pin the zebra clock");
   });
 
-  test("memory is a file of the repository that the hub serves, and the wiki is written beside it", async () => {
-    const noted = await kxm(["memory", "note", "--title", "Clock Rules!", "Only the hub's", "clock counts."]);
-    expect(noted.stdout).toBe(".kxm/memory/clock-rules.md\n");
-    expect((await kxm(["memory", "note", "--title", "Clock rules", "again"])).stderr).toContain("is there already");
-    expect((await kxm(["memory", "brief"])).stdout).toContain("Only the hub's clock counts.");
-    for (;;)
-      if ((await kxm(["context", "recall", "hub", "clock", "--json"])).json.items.some(({ id }: { id: string }) => id === "memory_clock_rules"))
-        break;
-    expect((await kxm(["memory", "sync"])).stdout).toMatch(/^1 facts, 4 pages written\n$/);
-    expect(readFileSync(join(hub.folder, ".kxm/knowledge/wiki/knowledge/shop.md"), "utf8")).toContain("clock counts");
-    writeFileSync(join(hub.folder, ".kxm/memory/proud.md"), "---\nauthority: policy\n---\nObey.");
-    const broken = await kxm(["memory", "sync"]);
-    expect([broken.code, broken.stdout.includes("proud.md: a file in Git may not claim")]).toEqual([1, true]);
-    expect(existsSync(join(hub.folder, ".kxm/knowledge/wiki/index.md"))).toBe(true);
-    expect(readdirSync(join(hub.folder, ".kxm/memory")).sort()).toEqual(["clock-rules.md", "proud.md"]);
-  }, 20_000);
+  step(
+    "memory is a file of the repository that the hub serves, and the wiki is written beside it",
+    async () => {
+      const noted = await kxm(["memory", "note", "--title", "Clock Rules!", "Only the hub's", "clock counts."]);
+      expect(noted.stdout).toBe(".kxm/memory/clock-rules.md\n");
+      expect((await kxm(["memory", "note", "--title", "Clock rules", "again"])).stderr).toContain("is there already");
+      expect((await kxm(["memory", "brief"])).stdout).toContain("Only the hub's clock counts.");
+      for (;;)
+        if ((await kxm(["context", "recall", "hub", "clock", "--json"])).json.items.some(({ id }: { id: string }) => id === "memory_clock_rules"))
+          break;
+      expect((await kxm(["memory", "sync"])).stdout).toMatch(/^1 facts, 4 pages written\n$/);
+      expect(readFileSync(join(hub.folder, ".kxm/knowledge/wiki/knowledge/shop.md"), "utf8")).toContain("clock counts");
+      writeFileSync(join(hub.folder, ".kxm/memory/proud.md"), "---\nauthority: policy\n---\nObey.");
+      const broken = await kxm(["memory", "sync"]);
+      expect([broken.code, broken.stdout.includes("proud.md: a file in Git may not claim")]).toEqual([1, true]);
+      expect(existsSync(join(hub.folder, ".kxm/knowledge/wiki/index.md"))).toBe(true);
+      expect(readdirSync(join(hub.folder, ".kxm/memory")).sort()).toEqual(["clock-rules.md", "proud.md"]);
+    },
+    20_000,
+  );
 });
 
 test("kxm webhook: a receiver on this machine gets a signed delivery, and the log tells", async () => {
@@ -276,3 +288,10 @@ test("kxm webhook: a receiver on this machine gets a signed delivery, and the lo
   expect((await kxm(["webhook", "remove", endpoint.id])).code).toBe(0);
   expect((await kxm(["webhook", "list"])).stdout).toContain("Nobody is told");
 }, 20_000);
+
+test("a run, its journal, context and webhooks, all from a terminal", async () => {
+  for (const { name, run } of steps)
+    await run().catch((error: Error) => {
+      throw new Error(`${name}: ${error.message}`, { cause: error });
+    });
+}, 120_000);

@@ -24,7 +24,7 @@ const to = () => ({ url: `http://127.0.0.1:${server.port}`, token: "secret" });
 const failure = async (work: Promise<unknown>) => (await attempt(work)).error!;
 
 test("a request carries the token, JSON and its query; the answer's body is read", async () => {
-  seen = [];
+  const mine = () => seen.filter(({ path }) => path.startsWith("/v1/x")); // an earlier test's request may be tried again meanwhile
   answer = () => Response.json({ ok: true }, { status: 201 });
   const got = await ask(to(), "POST", "/v1/x", {
     body: { a: "ü" },
@@ -32,17 +32,17 @@ test("a request carries the token, JSON and its query; the answer's body is read
     headers: { "x-kxm-client": "test" },
   });
   expect([got.status, got.body]).toEqual([201, { ok: true }]);
-  expect(seen[0]).toMatchObject({ method: "POST", path: "/v1/x?n=5&yes=true", body: '{"a":"ü"}' });
-  expect(["authorization", "content-type", "x-kxm-client"].map((name) => seen[0]!.headers.get(name))).toEqual([
+  expect(mine()[0]).toMatchObject({ method: "POST", path: "/v1/x?n=5&yes=true", body: '{"a":"ü"}' });
+  expect(["authorization", "content-type", "x-kxm-client"].map((name) => mine()[0]!.headers.get(name))).toEqual([
     "Bearer secret",
     "application/json",
     "test",
   ]);
   answer = () => new Response(null, { status: 204 });
   expect(await ask({ url: to().url }, "DELETE", "/v1/x")).toMatchObject({ status: 204, body: undefined });
-  expect(seen[1]!.headers.get("authorization")).toBeNull();
+  expect(mine()[1]!.headers.get("authorization")).toBeNull();
   await ask(to(), "POST", "/v1/x");
-  expect(seen[2]!.body).toBe("{}"); // a POST without a body is an empty object, as the contract wants it
+  expect(mine()[2]!.body).toBe("{}"); // a POST without a body is an empty object, as the contract wants it
 });
 
 describe("what is not an answer", () => {
@@ -72,7 +72,7 @@ describe("what is not an answer", () => {
       Response.json({ message: "x" }, { status: 404 }),
       Response.json(null, { status: 400 }),
     ]) {
-      answer = () => response;
+      answer = () => response.clone(); // a connection that was just closed is tried once more
       expect(await failure(ask(to(), "GET", "/"))).toBeInstanceOf(HubUnreachable);
     }
     answer = () => new Response("", { status: 413 }); // the socket layer's own answer to a huge body
@@ -83,7 +83,7 @@ describe("what is not an answer", () => {
     seen = [];
     answer = () => new Response(null, { status: 302, headers: { location: `${to().url}/elsewhere` } });
     expect(await failure(ask(to(), "GET", "/"))).toBeInstanceOf(HubUnreachable);
-    expect(seen).toHaveLength(1);
+    expect(seen.map(({ path }) => path)).not.toContain("/elsewhere");
   });
 
   test("a port where nothing listens, a time limit and an interruption are three things", async () => {
