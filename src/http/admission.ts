@@ -36,14 +36,7 @@ export function checkOrigin(request: Request, rules: AdmissionRules, guarded: bo
   const authority = url.slice(url.indexOf("://") + 3, pathStart(url)).toLowerCase();
   const host = headers.get("host")?.toLowerCase() ?? authority;
   if (!rules.hosts.has(host) || authority !== host) throw new HubError("host_forbidden", "this hub does not answer under that host name");
-  const origin = headers.get("origin");
-  if (
-    guarded &&
-    origin !== null &&
-    origin.toLowerCase() !== `http://${host}` &&
-    !(isPublic(rules, host) && origin.toLowerCase() === rules.publicOrigin)
-  )
-    throw new HubError("origin_forbidden", "this hub does not answer pages of another origin");
+  if (guarded && !isOwn(request, rules, host)) throw new HubError("origin_forbidden", "this hub does not answer pages of another origin");
   if (url.includes("%")) {
     try {
       decodeURIComponent(url);
@@ -51,6 +44,18 @@ export function checkOrigin(request: Request, rules: AdmissionRules, guarded: bo
       throw new HubError("protocol_error", "the path has a malformed percent escape");
     }
   }
+}
+
+/**
+ * Whether a request is from the hub's own pages, or from no page at all. A form of a page without a referrer says `Origin: null`; then the browser's own
+ * word for where it came from counts, which no page can set.
+ */
+function isOwn({ headers }: Request, rules: AdmissionRules, host: string): boolean {
+  const [origin, site] = [headers.get("origin")?.toLowerCase(), headers.get("sec-fetch-site")];
+  if (site === "cross-site" || site === "same-site") return false;
+  if (origin === undefined || origin === `http://${host}`) return true;
+  if (origin === "null") return site === "same-origin";
+  return isPublic(rules, host) && origin === rules.publicOrigin;
 }
 
 /** Whether a request came in under the public address: only then is its origin the hub's own. */

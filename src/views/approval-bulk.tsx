@@ -151,7 +151,15 @@ const question = screen({
                 <input type="hidden" name="pick" value={approval.contentHash.startsWith(pick.hash) ? pickOf(approval) : `${pick.id} ${pick.hash}`} />
               ))}
               <Fields>
-                <TextField id="reject-reason" name="reason" label="Reason" hint="each run and the audit keep it" required maxlength={REASON_MAX} />
+                <TextField
+                  id="reject-reason"
+                  name="reason"
+                  autofocus
+                  label="Reason"
+                  hint="each run and the audit keep it"
+                  required
+                  maxlength={REASON_MAX}
+                />
                 <Row>
                   <Button kind="danger" type="submit" disabled={pending.length === 0}>
                     Reject {pending.length}

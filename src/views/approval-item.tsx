@@ -48,10 +48,12 @@ type ItemProps = {
   about?: boolean;
   /** Shown in full, on its own ground. */
   open?: boolean;
+  /** Stands below the inbox it has just left: an item of its own there, so that the reader's place stays among what waits. */
+  left?: boolean;
 };
 
 /** One approval, whatever became of it. */
-export const ApprovalItem = ({ asked, visit, bulk, about, open }: ItemProps) => {
+export const ApprovalItem = ({ asked, visit, bulk, about, open, left }: ItemProps) => {
   const { approval, where } = asked;
   const { now, session } = visit;
   const { id, status, content, stepId, projectId, runId, title, requestedAt, decidedAt, decision } = approval;
@@ -61,7 +63,7 @@ export const ApprovalItem = ({ asked, visit, bulk, about, open }: ItemProps) => 
   const [question = ""] = content.split("\n");
   return (
     <InboxItem
-      id={`approval-${id}`}
+      id={`${left ? "decided" : "approval"}-${id}`}
       tone={tone}
       icon={icon}
       open={open && pending}
@@ -187,6 +189,14 @@ export const RejectFields = ({ id, contentHash }: { id: string; contentHash: str
     </p>
     <input type="hidden" name="decision" value="reject" />
     <input type="hidden" name="contentHash" value={contentHash} />
-    <TextField id={`reject-${id}-reason`} name="reason" label="Reason" hint="the run and the audit keep it" required maxlength={REASON_MAX} />
+    <TextField
+      id={`reject-${id}-reason`}
+      name="reason"
+      autofocus
+      label="Reason"
+      hint="the run and the audit keep it"
+      required
+      maxlength={REASON_MAX}
+    />
   </>
 );

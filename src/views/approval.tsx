@@ -96,6 +96,7 @@ const ApprovalView = ({ asked, visit }: { asked: AskedApproval; visit: Visit }) 
           You decided on {shortHash(seen)} What is asked now is {shortHash(contentHash)} Read it and decide again.
         </Notice>
       )}
+      <h2 class="visually-hidden">What is asked</h2>
       <Inbox>
         <ApprovalItem asked={asked} visit={visit} open />
       </Inbox>

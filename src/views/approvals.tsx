@@ -144,6 +144,7 @@ const ApprovalsView = ({ data, visit }: { data: ApprovalsData; visit: Visit }) =
           </Button>
         </BulkBar>
       )}
+      <h2 class="visually-hidden">{VIEWS[view]}</h2>
       {items.length === 0 ? (
         <Nothing view={view} />
       ) : (
@@ -164,7 +165,7 @@ const ApprovalsView = ({ data, visit }: { data: ApprovalsData; visit: Visit }) =
         <Section title="Just decided" note="until the machine has answered, and ten minutes longer">
           <Inbox>
             {underway.map((item) => (
-              <ApprovalItem asked={item} visit={visit} about />
+              <ApprovalItem asked={item} visit={visit} about left />
             ))}
           </Inbox>
         </Section>

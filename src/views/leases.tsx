@@ -10,6 +10,7 @@ import { domId } from "./dom-id.ts";
 import { agentLink, leaseLink } from "./links.ts";
 import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
+import { harnessOf } from "./presence.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { ConfirmDialog } from "./ui/dialog.tsx";
@@ -30,7 +31,12 @@ const REASON_MAX = 1000;
 const QUALIFIERS = ["holder"];
 
 /** A lease with its line, and whether its holder answers. */
-export type HeldLease = { lease: Lease; waiters: LeaseWaiterRow[]; line: number; holder: { online: boolean; lastSeenAt: number } | undefined };
+export type HeldLease = {
+  lease: Lease;
+  waiters: LeaseWaiterRow[];
+  line: number;
+  holder: { online: boolean; lastSeenAt: number; harness: string | undefined } | undefined;
+};
 /** A free resource and the last thing its log says. */
 type FreedLease = { lease: Lease; last: EventRow | undefined };
 type Place = { project: string; name: string };
@@ -53,7 +59,11 @@ export async function heldLease({ hub, now }: Pick<Visit, "hub" | "now">, lease:
     lease,
     waiters: lease.lastWaiter === 0 ? [] : await read.leases.waiters(lease.resource, now, WAITERS_SHOWN),
     line: lease.lastWaiter === 0 ? 0 : await read.leases.countWaiters(lease.resource, now),
-    holder: agent && { online: agent.online === 1, lastSeenAt: hub.presence.lastSeen(agent.id, agent.lastSeenAt) },
+    holder: agent && {
+      online: agent.online === 1,
+      lastSeenAt: hub.presence.lastSeen(agent.id, agent.lastSeenAt),
+      harness: harnessOf(agent.model),
+    },
   };
 }
 
@@ -149,7 +159,7 @@ export const HeldRow = ({ held: { lease, waiters, line, holder }, visit, several
           )}
         </>
       }
-      holder={<Who name={holderName!} href={agentLink(holderId!)} />}
+      holder={<Who name={holderName!} harness={holder?.harness} href={agentLink(holderId!)} />}
       holderNote={<HolderNote holder={holder} renewedAt={renewedAt} acquiredAt={acquiredAt} now={now} />}
       expiresAt={expiresAt}
       ttl={ttlMs}
@@ -236,7 +246,7 @@ export const TakeAwayFields = ({ lease: { project, name, fence, holderName }, id
     <input type="hidden" name="project" value={project} />
     <input type="hidden" name="name" value={name} />
     <input type="hidden" name="fence" value={String(fence)} />
-    <TextField id={`${id}-reason`} name="reason" label="Reason" hint="kept in the audit" required maxlength={REASON_MAX} />
+    <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" hint="kept in the audit" required maxlength={REASON_MAX} />
   </>
 );
 

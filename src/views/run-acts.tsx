@@ -57,7 +57,7 @@ export function questionsOf(run: RunDetail, visit: Visit): Question[] {
       <>
         <p>The step that waits for this signal goes on with the outcome you give.</p>
         <CommandFields kind="signal" visit={visit} />
-        <TextField id={`${id}-signal`} name="signal" label="Signal" value={awaited(run)} required maxlength={NAME_MAX} />
+        <TextField id={`${id}-signal`} name="signal" autofocus label="Signal" value={awaited(run)} required maxlength={NAME_MAX} />
         <TextField id={`${id}-status`} name="status" label="Outcome" value="passed" hint="one the step knows" required maxlength={NAME_MAX} />
         <TextField id={`${id}-summary`} name="summary" label="Summary" hint="a sentence for the record" maxlength={TEXT_MAX} />
       </>
@@ -77,7 +77,15 @@ export function questionsOf(run: RunDetail, visit: Visit): Question[] {
           <Id value={runId} whole /> is stopped; what runs now is stopped first. What it has done stays done.
         </p>
         <CommandFields kind="cancel" visit={visit} />
-        <TextField id={`${id}-reason`} name="reason" label="Reason" hint="goes to the machine and into the audit" required maxlength={TEXT_MAX} />
+        <TextField
+          id={`${id}-reason`}
+          name="reason"
+          autofocus
+          label="Reason"
+          hint="goes to the machine and into the audit"
+          required
+          maxlength={TEXT_MAX}
+        />
       </>
     ),
   };
@@ -94,7 +102,7 @@ export function questionsOf(run: RunDetail, visit: Visit): Question[] {
       <>
         <p>The same prompt becomes a new run of the same workflow, with the project’s files as they are now. This run stays as it is.</p>
         <CommandFields kind="retry" visit={visit} />
-        <TextField id={`${id}-reason`} name="reason" label="Reason" hint="kept in the audit" maxlength={TEXT_MAX} />
+        <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" hint="kept in the audit" maxlength={TEXT_MAX} />
       </>
     ),
   };
@@ -131,7 +139,7 @@ export function holdQuestion(
         <CommandFields kind={kind} visit={visit} />
         <input type="hidden" name="projectId" value={projectId} />
         {project !== undefined && <input type="hidden" name="project" value={project} />}
-        <TextField id={`${id}-reason`} name="reason" label="Reason" hint="goes to the machine and into the audit" maxlength={TEXT_MAX} />
+        <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" hint="goes to the machine and into the audit" maxlength={TEXT_MAX} />
       </>
     ),
   };

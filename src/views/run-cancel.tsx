@@ -47,7 +47,15 @@ const CancelForm = ({ chosen, visit }: { chosen: readonly RunSummary[]; visit: V
         <input type="hidden" name="pick" value={`${projectId}/${runId}`} />
       ))}
       <Fields>
-        <TextField id="cancel-reason" name="reason" label="Reason" hint="goes to the machines and into the audit" required maxlength={REASON_MAX} />
+        <TextField
+          id="cancel-reason"
+          name="reason"
+          autofocus
+          label="Reason"
+          hint="goes to the machines and into the audit"
+          required
+          maxlength={REASON_MAX}
+        />
         <Row>
           <Button kind="danger" type="submit" disabled={open.length === 0}>
             Cancel {open.length} {open.length === 1 ? "run" : "runs"}

@@ -241,6 +241,7 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
           </Button>
         </BulkBar>
       )}
+      <h2 class="visually-hidden">{TABS.find(([name]) => name === view)![1]}</h2>
       {runs.length > 0 ? (
         <RunsTable runs={runs} visit={visit} several={data.projects.length > 1} bulk={acts && runs.some(isPickable) ? BULK : undefined} />
       ) : (

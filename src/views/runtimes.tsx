@@ -116,7 +116,7 @@ const RuntimesTable = ({ data, visit }: { data: RuntimesData; visit: Visit }) =>
           phone: "line",
           cell: ({ runtime }) => <RuntimePresence runtime={runtime} bound={hub.settings.staleMs} now={now} stack />,
         },
-        { head: "Slots", phone: "line", cell: ({ runtime }) => <Slots runtime={runtime} /> },
+        { head: "Slots", cell: ({ runtime }) => <Slots runtime={runtime} /> },
         {
           head: "Outbox",
           phone: "line",
@@ -141,7 +141,7 @@ const RuntimesTable = ({ data, visit }: { data: RuntimesData; visit: Visit }) =>
             );
           },
         },
-        { head: "Commands in flight", phone: "line", cell: (entry) => <InFlight entry={entry} now={now} /> },
+        { head: "Commands in flight", cell: (entry) => <InFlight entry={entry} now={now} /> },
       ]}
     />
   );

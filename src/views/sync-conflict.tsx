@@ -77,7 +77,7 @@ function acknowledgeQuestion(id: string, isAlert: boolean): Question {
             ? "It stops asking for attention. The same cause is counted on, and some causes open it again."
             : "It stops asking for attention. Both payloads stay here; what is stored stays stored. Its alert is acknowledged with it."}
         </p>
-        <TextField id={`${field}-reason`} name="reason" label="What you found" hint="kept in the audit" required maxlength={REASON_MAX} />
+        <TextField id={`${field}-reason`} name="reason" autofocus label="What you found" hint="kept in the audit" required maxlength={REASON_MAX} />
       </>
     ),
   };

@@ -143,7 +143,7 @@ function questionsOf({ run, needs }: WorkflowData, visit: Visit): Question[] {
             label="Requirement"
             options={keys.map(({ key, from, to }) => ({ value: key, text: `${visible(key)}: ${to} instead of ${from}` }))}
           />
-          <TextField id={`${id}-reason`} name="reason" label="Reason" required maxlength={REASON_MAX} />
+          <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" required maxlength={REASON_MAX} />
         </>
       ),
     },

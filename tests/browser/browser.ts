@@ -1,7 +1,7 @@
 // A real browser for tests, and a page that remembers everything it complained about.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 /** Chromium as the test runner found it; without one, browser tests are skipped by name. */
 export const CHROMIUM = process.env.KXM_TEST_CHROMIUM ?? Bun.which("chromium") ?? Bun.which("google-chrome") ?? undefined;
@@ -32,9 +32,12 @@ export type Watched = {
   close: () => Promise<void>;
 };
 
+type Cookies = Parameters<BrowserContext["addCookies"]>[0];
+
 /** Opens a page in a context of its own. Everything a page must never do lands in `complaints`. */
-export async function open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+export async function open(browser: Browser, url: string, options: BrowserContextOptions = {}, cookies: Cookies = []): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce", ...options });
+  if (cookies.length > 0) await context.addCookies(cookies);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const complaints: string[] = [];
@@ -50,14 +53,16 @@ export async function open(browser: Browser, url: string, options: BrowserContex
   page.on("request", (request) => {
     if (!request.url().startsWith(origin)) complaints.push(`request to ${request.url()}`);
   });
-  await page.exposeFunction("reportViolation", (what: string) => complaints.push(`policy: ${what}`));
-  await page.addInitScript(() => {
-    document.addEventListener("securitypolicyviolation", (event) =>
-      (window as unknown as { reportViolation: (what: string) => void }).reportViolation(
-        `${event.violatedDirective} ${event.blockedURI} ${event.sample}`,
-      ),
-    );
-  });
+  if (options.javaScriptEnabled !== false) {
+    await page.exposeFunction("reportViolation", (what: string) => complaints.push(`policy: ${what}`));
+    await page.addInitScript(() => {
+      document.addEventListener("securitypolicyviolation", (event) =>
+        (window as unknown as { reportViolation: (what: string) => void }).reportViolation(
+          `${event.violatedDirective} ${event.blockedURI} ${event.sample}`,
+        ),
+      );
+    });
+  }
   await page.goto(url);
   return { page, complaints, close: () => context.close() };
 }

@@ -50,6 +50,16 @@ test("a change may come from the hub's own origin only, or from no page at all",
   expect(verdict(request("127.0.0.1:7331", { origin: "http://evil.example" }), false)).toBe("admitted"); // a read: the answer stays unreadable to that page
 });
 
+test("what the browser says of where a change comes from counts, too: a form of ours has no origin, because our pages send no referrer", () => {
+  const from = (site: string, origin?: string) => verdict(request("127.0.0.1:7331", { "sec-fetch-site": site, ...(origin !== undefined && { origin }) }));
+  expect(from("same-origin", "null")).toBe("admitted");
+  expect(from("none")).toBe("admitted");
+  for (const site of ["cross-site", "same-site"])
+    for (const origin of ["null", "http://127.0.0.1:7331", undefined]) expect(from(site, origin)).toBe("origin_forbidden");
+  expect(from("none", "null")).toBe("origin_forbidden");
+  expect(from("same-origin", "http://evil.example")).toBe("origin_forbidden");
+});
+
 test("behind a proxy with TLS the public origin counts, for the public name alone", () => {
   expect(verdict(request("kxm.example.com", { origin: "https://kxm.example.com" }))).toBe("admitted");
   expect(verdict(request("127.0.0.1:7331", { origin: "https://kxm.example.com" }))).toBe("origin_forbidden");

@@ -42,6 +42,8 @@ type TextFieldProps = FieldProps & {
   autocomplete?: string;
   maxlength?: number;
   inputmode?: "text" | "numeric" | "decimal";
+  /** The first thing to fill in of a dialog or a form that was asked for: the cursor begins here. */
+  autofocus?: boolean;
 };
 
 /** One line. */
@@ -59,6 +61,7 @@ export const TextField = (props: TextFieldProps) => (
       autocomplete={props.autocomplete ?? "off"}
       maxlength={props.maxlength}
       inputmode={props.inputmode}
+      autofocus={props.autofocus}
       {...described(props)}
     />
   </Field>

@@ -104,12 +104,13 @@ function move(step) {
   next?.scrollIntoView({ block: "nearest" });
   find("a, button", next ?? root)?.focus({ preventScroll: true });
 }
-/** Presses the button that carries a key: the current row's, or the only one on the page. */
+/** Presses the button that carries a key: the current row's, or the only one on the page. Returns whether there was one. */
 function press(key) {
   const buttons = all(`[data-key="${CSS.escape(key)}"]`, currentRow() ?? find("#main")).filter(
     (button) => button.checkVisibility() && !button.disabled,
   );
   if (buttons.length === 1) buttons[0].click();
+  return buttons.length === 1;
 }
 const keys = {
   "?": () => find("#keysheet")?.showModal(),
@@ -140,6 +141,7 @@ listen("keydown", (event) => {
   const place = going && find(`[data-go="${CSS.escape(key)}"]`);
   if (place) place.click();
   else if (keys[key]) keys[key]();
-  else if (key.length === 1) press(key);
-  if (key === "/" || place) event.preventDefault();
+  // A key that opened a dialog is not typed into its field.
+  const pressed = !place && !keys[key] && key.length === 1 && press(key);
+  if (key === "/" || place || pressed) event.preventDefault();
 });
