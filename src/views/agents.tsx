@@ -1,11 +1,11 @@
 // The list of agents: who is there, how the hub knows, what each is at, what waits for it and what it holds.
 /** @jsxImportSource #jsx */
 import type { AgentRow, LeaseRow } from "../db/schema.ts";
-import { COUNT_EXACT_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { agentLink, composeLink, leaseLink, link, messageLink } from "./links.ts";
-import { askedOf, countOver, keptBy, projectsOf } from "./listing.ts";
+import { askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { AgentStatus, harnessOf, type Presence, presenceAt } from "./presence.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -27,12 +27,16 @@ const EXPORT_ROWS_MAX = 5_000;
 export type Work = { openIn: number; openOut: number; orMore: boolean; begun?: { id: string; by: string; seq: number; since: number } };
 export type AgentEntry = { agent: AgentRow; presence: Presence; work: Work; leases: readonly LeaseRow[] };
 
-/** Which of the tabs is open, and what the names begin with. */
-type Filter = { show: "all" | "online"; prefix: string };
-const filterOf = ({ url }: Visit): Filter => ({
-  show: url.searchParams.get("show") === "online" ? "online" : "all",
-  prefix: askedOf(url, []).words.toLowerCase(),
-});
+const QUALIFIERS = ["machine"];
+/** Agents of one look when a filter throws some away. */
+const LOOK_ROWS = 200;
+/** Which of the tabs is open, what the names begin with, and on which machine. */
+type Filter = { show: "all" | "online"; prefix: string; machine: string | undefined };
+function filterOf({ url }: Visit): Filter {
+  const asked = askedOf(url, QUALIFIERS);
+  const show = url.searchParams.get("show") === "online" ? "online" : "all";
+  return { show, prefix: asked.words.toLowerCase(), machine: askedValue(asked, "machine")?.toLowerCase() };
+}
 
 /** What the open messages of projects say about their agents' work. */
 export async function workOf({ hub }: Visit, projects: readonly string[]): Promise<(agent: Pick<AgentRow, "id" | "project">) => Work> {
@@ -63,17 +67,29 @@ export async function workOf({ hub }: Visit, projects: readonly string[]): Promi
 /** Where a page begins: behind this agent of the page before. */
 type Place = Pick<AgentRow, "project" | "nameFolded">;
 
-/** Agents of a page's projects, by project and name. */
-async function agentsBehind(visit: Visit, { show, prefix }: Filter, place: Place | undefined, limit: number): Promise<AgentRow[]> {
+type Found = { rows: AgentRow[]; stoppedAt: Place | undefined };
+
+/** Agents of a page's projects, by project and name. A machine has no index: a bounded number of agents is looked at for it. */
+async function agentsBehind(visit: Visit, { show, prefix, machine }: Filter, place: Place | undefined, limit: number): Promise<Found> {
   const { agents } = visit.hub.engine.read;
   const rows: AgentRow[] = [];
+  let looked = 0;
   for (const project of [...projectsOf(visit)].sort()) {
-    if (rows.length >= limit) break;
     if (place && project < place.project) continue;
-    const after = project === place?.project ? place.nameFolded : undefined;
-    rows.push(...(await agents.page(project, { online: show === "online", prefix, after, limit: limit - rows.length })));
+    for (let after = project === place?.project ? place.nameFolded : undefined; ; ) {
+      const size = machine === undefined ? limit - rows.length : LOOK_ROWS;
+      const found = await agents.page(project, { online: show === "online", prefix, after, limit: size });
+      for (const agent of found) {
+        looked++;
+        if (machine === undefined || agent.host?.toLowerCase() === machine) rows.push(agent);
+        if (rows.length === limit) return { rows, stoppedAt: undefined };
+        if (looked === LIST_SCAN_ROWS_MAX && machine !== undefined) return { rows, stoppedAt: agent };
+      }
+      if (found.length < size) break;
+      after = found.at(-1)!.nameFolded;
+    }
   }
-  return rows;
+  return { rows, stoppedAt: undefined };
 }
 
 const writePlace = ({ project, nameFolded }: Place): string => `${encodeURIComponent(project)}/${nameFolded}`;
@@ -105,13 +121,13 @@ type AgentsData = { entries: AgentEntry[]; next: Place | undefined; filter: Filt
 async function load(visit: Visit): Promise<AgentsData> {
   const { agents, projects: projectStore } = visit.hub.engine.read;
   const [filter, projects] = [filterOf(visit), projectsOf(visit)];
-  const [rows, total, online] = await Promise.all([
+  const [{ rows, stoppedAt }, total, online] = await Promise.all([
     agentsBehind(visit, filter, placeOf(visit.url), VIEW_ROWS_MAX + 1),
     countOver(projects, (project) => agents.count(project, COUNT_EXACT_MAX + 1)),
     countOver(projects, (project) => projectStore.countOnline(project)),
   ]);
   const shown = rows.slice(0, VIEW_ROWS_MAX);
-  return { entries: await entriesOf(visit, shown), next: rows.length > VIEW_ROWS_MAX ? shown.at(-1) : undefined, filter, total, online };
+  return { entries: await entriesOf(visit, shown), next: rows.length > VIEW_ROWS_MAX ? shown.at(-1) : stoppedAt, filter, total, online };
 }
 
 const columnsOf = ({ project, now }: Visit): readonly Column<AgentEntry>[] => [
@@ -183,6 +199,7 @@ const LeaseChips = ({ leases }: { leases: readonly LeaseRow[] }) => (
 const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
   const { url, project, now, session } = visit;
   const { entries, filter, total, online } = data;
+  const asked = askedOf(url, QUALIFIERS);
   const tab = (show: "online" | undefined) => here(url, { show, after: undefined });
   return (
     <>
@@ -208,7 +225,13 @@ const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
           </>
         }
       />
-      <FilterBar action="/agents" value={askedOf(url, []).words} placeholder="names that begin with…" keep={keptBy(url)} />
+      <FilterBar
+        action="/agents"
+        qualifiers={chipsOf(url, asked)}
+        value={asked.words}
+        placeholder="names that begin with…, or machine:"
+        keep={keptBy(url)}
+      />
       <Tabs
         label="Views"
         tabs={[
@@ -216,17 +239,23 @@ const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
           { text: "Online", href: tab("online"), count: online, current: filter.show === "online" },
         ]}
       />
+      <h2 class="visually-hidden">{filter.show === "online" ? "Agents that are online" : "All agents"}</h2>
       {entries.length > 0 ? (
         <>
           <Table caption="Agents" columns={columnsOf(visit)} rows={entries} id={({ agent }) => `agent-${agent.id}`} />
           <Way data={data} url={url} />
         </>
       ) : (
-        <NoAgents filter={filter} total={total} />
+        <>
+          <NoAgents filter={filter} total={total} />
+          {data.next && <Way data={data} url={url} />}
+        </>
       )}
     </>
   );
 };
+
+const isWhole = ({ prefix, machine }: Filter): boolean => prefix === "" && machine === undefined;
 
 /** How many are shown, the list as a file, and the next page. */
 const Way = ({ data: { entries, next, filter, total, online }, url }: { data: AgentsData; url: URL }) => {
@@ -235,7 +264,7 @@ const Way = ({ data: { entries, next, filter, total, online }, url }: { data: Ag
     <Pager
       shown={
         <>
-          {entries.length} {filter.prefix === "" && `of ${counted(filter.show === "online" ? online : total)}`} by project and name · as{" "}
+          {entries.length} {isWhole(filter) && `of ${counted(filter.show === "online" ? online : total)}`} by project and name · as{" "}
           <Link href={file("csv")}>CSV</Link> or <Link href={file("json")}>JSON</Link>
         </>
       }
@@ -246,7 +275,9 @@ const Way = ({ data: { entries, next, filter, total, online }, url }: { data: Ag
 };
 
 const NoAgents = ({ filter, total }: { filter: Filter; total: number }) =>
-  filter.prefix !== "" ? (
+  filter.machine !== undefined ? (
+    <Empty title="No agent here names that machine.">Take the filter away, or go on below where there are more.</Empty>
+  ) : filter.prefix !== "" ? (
     <Empty title="No agent's name begins with that.">Clear the filter, or look in another project.</Empty>
   ) : total > 0 ? (
     <Empty title="Nobody is online.">An agent that sends any request is online from then on. All agents are in the other tab.</Empty>
@@ -275,8 +306,8 @@ async function exportAgents(visit: Visit): Promise<Response> {
   const rows: AgentRow[] = [];
   for (let place = placeOf(visit.url); rows.length < EXPORT_ROWS_MAX; place = rows.at(-1)) {
     const found = await agentsBehind(visit, filterOf(visit), place, PAGE_ROWS_MAX);
-    rows.push(...found);
-    if (found.length < PAGE_ROWS_MAX) break;
+    rows.push(...found.rows);
+    if (found.rows.length < PAGE_ROWS_MAX) break;
   }
   return download("agents", visit.params["format"]!, EXPORT, await entriesOf(visit, rows));
 }

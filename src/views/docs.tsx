@@ -4,6 +4,7 @@ import type { Child } from "./jsx/jsx-runtime.ts";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Command } from "./ui/feedback.tsx";
 import { FilterBar, Tabs } from "./ui/filter.tsx";
+import { Fields } from "./ui/form.tsx";
 import { Facts, PageHead, Section } from "./ui/page.tsx";
 import { Link, Quiet } from "./ui/reference.tsx";
 import { Table } from "./ui/table.tsx";
@@ -49,32 +50,34 @@ const Operation = ({ operation, origin }: { operation: OperationWords; origin: s
     note={operation.id}
     padded
   >
-    <p>{operation.summary}</p>
-    <Facts
-      rows={[
-        ["Needs", operation.credential],
-        ["Answers", operation.answers.map(({ status, what }) => `${status}: ${what}`).join(" · ")],
-        ["Refuses", <Refusals of={operation.errors} />],
-      ]}
-    />
-    {operation.fields.length > 0 && (
-      <Table
-        caption={`Fields of ${operation.id}`}
-        rows={operation.fields}
-        id={({ name, in: place }) => `${anchorOf(operation)}-${place}-${name}`}
-        columns={[
-          { head: "Field", kind: "main", slim: true, cell: ({ name }) => <code>{name}</code> },
-          { head: "In", kind: "tight", cell: ({ in: place }) => place },
-          {
-            head: "Type",
-            phone: "line",
-            cell: ({ type, required, default: absent }) => <FieldType type={type} required={required} absent={absent} />,
-          },
-          { head: "Meaning", phone: "line", cell: ({ description }) => description ?? "–" },
+    <Fields>
+      <p>{operation.summary}</p>
+      <Facts
+        rows={[
+          ["Needs", operation.credential],
+          ["Answers", operation.answers.map(({ status, what }) => `${status}: ${what}`).join(" · ")],
+          ["Refuses", <Refusals of={operation.errors} />],
         ]}
       />
-    )}
-    <Command text={curlOf(origin, operation)} />
+      {operation.fields.length > 0 && (
+        <Table
+          caption={`Fields of ${operation.id}`}
+          rows={operation.fields}
+          id={({ name, in: place }) => `${anchorOf(operation)}-${place}-${name}`}
+          columns={[
+            { head: "Field", kind: "main", slim: true, cell: ({ name }) => <code>{name}</code> },
+            { head: "In", kind: "tight", cell: ({ in: place }) => place },
+            {
+              head: "Type",
+              phone: "line",
+              cell: ({ type, required, default: absent }) => <FieldType type={type} required={required} absent={absent} />,
+            },
+            { head: "Meaning", phone: "line", cell: ({ description }) => description ?? "–" },
+          ]}
+        />
+      )}
+      <Command text={curlOf(origin, operation)} />
+    </Fields>
   </Section>
 );
 
@@ -157,6 +160,6 @@ export function docsScreen(describe: () => Reference): Screen {
     method: "GET",
     path: "/docs",
     role: "viewer",
-    run: (visit) => visit.page({ title: "API reference", live: false, children: <DocsView reference={(reference ??= describe())} visit={visit} /> }),
+    run: (visit) => visit.page({ title: "API reference", children: <DocsView reference={(reference ??= describe())} visit={visit} /> }),
   });
 }

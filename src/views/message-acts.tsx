@@ -114,7 +114,7 @@ const Ask = ({ visit: { csrf, project }, heads, action }: { visit: Visit; heads:
           {heads.map((head) => (
             <li>
               <Id value={head.id} whole /> <Name text={head.senderName} /> → <Name text={head.recipientName} />
-              <input type="hidden" name="id" value={head.id} />
+              <input type="hidden" name="pick" value={head.id} />
             </li>
           ))}
         </ul>
@@ -136,7 +136,7 @@ const bulk = screen({
   run: async (visit) => {
     const name = visit.form.get("act") ?? "";
     if (!Object.hasOwn(DEEDS, name)) throw new HubError("protocol_error", "act must be cancel, resend or dismiss");
-    const ids = [...new Set(visit.form.getAll("id"))];
+    const ids = [...new Set(visit.form.getAll("pick"))];
     const to = link("/messages", { project: visit.project, box: name === "cancel" ? undefined : "dead" });
     if (ids.length === 0) return visit.redirect(to, { tone: "attn", text: "Nothing was picked." });
     if (ids.length > VIEW_ROWS_MAX) throw new HubError("protocol_error", `at most ${VIEW_ROWS_MAX} at once`);

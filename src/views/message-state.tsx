@@ -65,7 +65,9 @@ export const DeliveryCell = ({ course, now, why }: { course: Course; now: number
   });
   return (
     <>
-      <DeliveryDots dots={dots} label={`${MARKS.slice(0, reached + 1).join(", ")}${open ? "; no reply yet" : `; ${state}`}`} />
+      <div>
+        <DeliveryDots dots={dots} label={`${MARKS.slice(0, reached + 1).join(", ")}${open ? "; no reply yet" : `; ${state}`}`} />
+      </div>
       {open ? (
         <span class="sub">
           {state} <Ago at={at} now={now} plain />

@@ -8,7 +8,7 @@ import { isOpen } from "./message-state.tsx";
 import type { Visit } from "./screen.ts";
 import { Act, Button, Csrf } from "./ui/button.tsx";
 import { Fields, TextAreaField } from "./ui/form.tsx";
-import { Section } from "./ui/page.tsx";
+import { Row, Section } from "./ui/page.tsx";
 import { Quiet, Ref, Who } from "./ui/reference.tsx";
 import { Post, Thread } from "./ui/thread.tsx";
 import { Ago } from "./ui/time.tsx";
@@ -125,9 +125,11 @@ const ReplyForm = ({ head, csrf }: { head: MessageHead; csrf: string }) => (
           hint="Ctrl+Enter sends it."
         />
       </Fields>
-      <Button kind="primary" icon="send" type="submit">
-        Reply
-      </Button>
+      <Row>
+        <Button kind="primary" icon="send" type="submit">
+          Reply
+        </Button>
+      </Row>
     </form>
   </Section>
 );

@@ -153,6 +153,7 @@ const MessagesView = ({ data, visit }: { data: MessagesData; visit: Visit }) => 
         keep={keptBy(url)}
         completions={link("/ui/messages/completions", { project })}
       />
+      <h2 class="visually-hidden">{TITLES[query.box]} messages</h2>
       {acts && <Bulk box={query.box} csrf={visit.csrf} project={project} />}
       {data.rows.length > 0 ? (
         <Table

@@ -4,7 +4,7 @@ import type { AgentRow, RuntimeRow } from "../db/schema.ts";
 import { presenceOf } from "../hub/runtimes.ts";
 import type { RuntimeReport } from "../protocol/sync.ts";
 import { domId } from "./dom-id.ts";
-import { agentLink, link, runtimeLink } from "./links.ts";
+import { link, runtimeLink } from "./links.ts";
 import { type Presence, pipOf, presenceAt } from "./presence.tsx";
 import type { Visit } from "./screen.ts";
 import { Empty } from "./ui/feedback.tsx";
@@ -87,8 +87,8 @@ const OneMachine = ({ machine, visit: { now, project, hub } }: { machine: Machin
       pips={shown.map(({ agent, presence }) => ({
         state: pipOf(presence.state),
         label: `${visible(agent.name)}: ${presence.state}, heartbeat ${words(now - presence.at)} ago`,
-        href: agentLink(agent.id, { project }),
       }))}
+      pipsHref={link("/agents", { project, show: "online", q: host !== undefined && /^\S+$/.test(host) ? `machine:${host}` : undefined })}
       note={noteOf(machine, agents.length - shown.length)}
       side={sideOf(machine, now)}
     />

@@ -189,7 +189,7 @@ const Dead = ({ group: { recipientId, recipientName, project, heads }, visit }: 
             <Csrf token={visit.csrf} />
             <input type="hidden" name="act" value="resend" />
             {ids.map(({ id }) => (
-              <input type="hidden" name="id" value={id} />
+              <input type="hidden" name="pick" value={id} />
             ))}
             <Button small type="submit">
               Send again

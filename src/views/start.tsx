@@ -16,7 +16,7 @@ export const Start = ({ visit }: { visit: Visit }) => {
   const connect = (project === undefined ? undefined : command`kxm connect --project ${project}`) ?? "kxm connect";
   return (
     <>
-      <h1 class="visually-hidden">First steps</h1>
+      <h1 class="visually-hidden">{isNew ? "Overview" : "First steps"}</h1>
       <Lede>
         {isNew
           ? "This hub is up, and nobody is here yet. Three commands make it useful; this page fills itself as they work."
@@ -25,14 +25,17 @@ export const Start = ({ visit }: { visit: Visit }) => {
       <Columns
         below
         main={
-          <FirstSteps
-            steps={[
-              { title: "Hub", done: true, children: <p>Listening on {url.host}. What it acknowledges is on disk.</p> },
-              { title: "Connect the first agent", done: !isNew, children: <ConnectStep command={connect} isNew={isNew} /> },
-              { title: "Start the first run", children: <RunStep /> },
-              { title: "Keep this machine’s Runtime running", children: <RuntimeStep /> },
-            ]}
-          />
+          <>
+            <h2 class="visually-hidden">What to do first</h2>
+            <FirstSteps
+              steps={[
+                { title: "Hub", done: true, children: <p>Listening on {url.host}. What it acknowledges is on disk.</p> },
+                { title: "Connect the first agent", done: !isNew, children: <ConnectStep command={connect} isNew={isNew} /> },
+                { title: "Start the first run", children: <RunStep /> },
+                { title: "Keep this machine’s Runtime running", children: <RuntimeStep /> },
+              ]}
+            />
+          </>
         }
         aside={<Around project={project} />}
       />

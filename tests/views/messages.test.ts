@@ -39,7 +39,7 @@ test("dead letters are what expired unanswered, until they are sent again or put
   const page = await it.get("/messages?box=dead", { cookie });
   const ids = attributesOf(page.html, "[data-pick]", "value").map(String);
   expect(ids).toHaveLength(3);
-  const bulk = (act: string, id: string) => it.post("/messages/bulk", { csrf, act, id }, { cookie });
+  const bulk = (act: string, id: string) => it.post("/messages/bulk", { csrf, act, pick: id }, { cookie });
   expect((await bulk("resend", ids[0]!)).headers.get("location")).toBe("/messages?box=dead");
   await bulk("dismiss", ids[1]!);
   const after = await it.get("/messages?box=dead", { cookie });
@@ -54,7 +54,12 @@ test("acting on several gives each its own outcome", async () => {
   const [first, second] = [await send(it, ann, bea), await send(it, ann, bea)];
   await reply(it, bea, second.id);
   const { cookie, csrf } = await it.signIn();
-  const body = new URLSearchParams([["csrf", csrf], ["act", "cancel"], ["sure", "1"], ...[first.id, second.id, "msg_none"].map((id) => ["id", id])]);
+  const body = new URLSearchParams([
+    ["csrf", csrf],
+    ["act", "cancel"],
+    ["sure", "1"],
+    ...[first.id, second.id, "msg_none"].map((id) => ["pick", id]),
+  ]);
   const request = new Request("http://127.0.0.1:7331/messages/bulk", {
     method: "POST",
     headers: { cookie, "content-type": "application/x-www-form-urlencoded" },
@@ -72,7 +77,7 @@ test("cancelling several asks first, by our ids", async () => {
   const [ann, bea] = [await register(it, "ann"), await register(it, "bea")];
   const { id } = await send(it, ann, bea);
   const { cookie, csrf } = await it.signIn();
-  const asked = await it.post("/messages/bulk", { csrf, act: "cancel", id }, { cookie });
+  const asked = await it.post("/messages/bulk", { csrf, act: "cancel", pick: id }, { cookie });
   expect([asked.status, textsOf(asked.html, "h1"), textsOf(asked.html, "main li .id")]).toEqual([200, ["Cancel this message?"], [id]]);
   expect((await it.hub.engine.read.messages.find(id))!.status).toBe("queued");
 });

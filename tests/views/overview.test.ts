@@ -85,7 +85,7 @@ test("dead letters to one agent are sent again by one click", async () => {
   const { cookie, csrf } = await it.signIn();
   const { html } = await it.get("/", { cookie });
   expect(textsOf(html, "#needs .item__title")).toEqual(["3 messages expired without a reply"]);
-  const form = [["csrf", csrf], ["act", "resend"], ...attributesOf(html, "#needs form input[name=id]", "value").map((id) => ["id", id!])];
+  const form = [["csrf", csrf], ["act", "resend"], ...attributesOf(html, "#needs form input[name=pick]", "value").map((id) => ["pick", id!])];
   const answer = await it.app.handle(
     new Request(`http://127.0.0.1:7331${attributesOf(html, "#needs form", "action")[0]}`, {
       method: "POST",

@@ -77,12 +77,13 @@ const fleet: Story = {
             }
           />
         }
+        pipsHref="#fleet"
         pips={[
-          { state: "run", label: "implementer on build-01: working", href: "#fleet" },
-          { state: "attn", label: "reviewer on build-01: needs you", href: "#fleet" },
-          { state: "idle", label: "planner on build-01: idle", href: "#fleet" },
-          { state: "bad", label: "tester on build-01: failed", href: "#fleet" },
-          { state: "lost", label: `${LONG_NAME} on build-01: lost contact`, href: "#fleet" },
+          { state: "run", label: "implementer on build-01: working" },
+          { state: "attn", label: "reviewer on build-01: needs you" },
+          { state: "idle", label: "planner on build-01: idle" },
+          { state: "bad", label: "tester on build-01: failed" },
+          { state: "lost", label: `${LONG_NAME} on build-01: lost contact` },
         ]}
         note="3 queued runs wait for a slot here"
         side={[

@@ -48,7 +48,7 @@ const Strip = () => (
 );
 
 const pips = (machine: string, ...counts: [PipState, number][]): Pip[] =>
-  counts.flatMap(([state, n]) => Array.from({ length: n }, (_, i) => ({ state, label: `agent ${i + 1} on ${machine}: ${state}`, href: "/agents" })));
+  counts.flatMap(([state, n]) => Array.from({ length: n }, (_, i) => ({ state, label: `agent ${i + 1} on ${machine}: ${state}` })));
 
 const Fleet = ({ now }: { now: number }) => {
   const beat = (s: number) => (
@@ -73,6 +73,7 @@ const Fleet = ({ now }: { now: number }) => {
         name="build-01"
         href="/runtimes"
         status={beat(2)}
+        pipsHref="/agents"
         pips={pips("build-01", ["run", 9], ["attn", 2], ["idle", 9])}
         note="3 queued runs wait for a slot here"
         side={["slots 3 of 3 busy", synced(1)]}
@@ -82,6 +83,7 @@ const Fleet = ({ now }: { now: number }) => {
         name="studio"
         href="/runtimes"
         status={beat(4)}
+        pipsHref="/agents"
         pips={pips("studio", ["run", 6], ["attn", 1], ["idle", 7])}
         side={["slots 2 of 4 busy", synced(3)]}
       />
@@ -99,6 +101,7 @@ const Fleet = ({ now }: { now: number }) => {
             }
           />
         }
+        pipsHref="/agents"
         pips={pips("laptop-m3", ["lost", 3])}
         note="Runs go on without the hub. Nothing is lost; the backlog drains when it is back."
         side={[

@@ -4,24 +4,34 @@ import type { Child } from "../jsx/jsx-runtime.ts";
 import { Bar } from "./charts.tsx";
 
 export type PipState = "run" | "idle" | "attn" | "bad" | "lost";
-/** `label` names the agent and its state; it is what a screen reader and a pointer get. */
-export type Pip = { state: PipState; label: string; href: string };
-
-/** Agents as small shapes, one each; every shape is a link. */
-export const Pips = ({ of }: { of: readonly Pip[] }) => (
-  <span class="pips">
-    {of.map(({ state, label, href }) => (
-      <a class={`pip-${state}`} href={href} title={label} aria-label={label}></a>
-    ))}
-  </span>
-);
-
 const PIP_WORDS: readonly (readonly [PipState, string])[] = [
   ["run", "working"],
   ["idle", "idle"],
   ["attn", "needs you"],
   ["lost", "lost or unknown"],
 ];
+
+/** `label` names the agent and its state; it is what a pointer gets. */
+export type Pip = { state: PipState; label: string };
+
+/** How many there are of each: `13 agents: 1 working, 12 idle`. */
+const summaryOf = (of: readonly Pip[]): string => {
+  const parts = PIP_WORDS.flatMap(([state, word]) => {
+    const count = of.filter((pip) => pip.state === state || (state === "lost" && pip.state === "bad")).length;
+    return count > 0 ? [`${count} ${word}`] : [];
+  });
+  return `${of.length} ${of.length === 1 ? "agent" : "agents"}: ${parts.join(", ")}`;
+};
+
+/** Agents as small shapes, one each, and all of them one way to the list of them: a shape alone would be too small to hit. */
+export const Pips = ({ of, href }: { of: readonly Pip[]; href: string }) =>
+  of.length === 0 ? null : (
+    <a class="pips" href={href} aria-label={summaryOf(of)}>
+      {of.map(({ state, label }) => (
+        <i class={`pip-${state}`} title={label}></i>
+      ))}
+    </a>
+  );
 
 /** What the shapes of Pips mean. */
 export const PipLegend = () => (
@@ -37,10 +47,19 @@ export const PipLegend = () => (
   </ul>
 );
 
-type MachineRowProps = { id: string; name: Child; href: string; status: Child; pips: readonly Pip[]; note?: Child; side: readonly Child[] };
+type MachineRowProps = {
+  id: string;
+  name: Child;
+  href: string;
+  status: Child;
+  pips: readonly Pip[];
+  pipsHref: string;
+  note?: Child;
+  side: readonly Child[];
+};
 
 /** One machine: its name and presence, its agents, its slots and sync. */
-export const MachineRow = ({ id, name, href, status, pips, note, side }: MachineRowProps) => (
+export const MachineRow = ({ id, name, href, status, pips, pipsHref, note, side }: MachineRowProps) => (
   <div class="machine" id={id}>
     <div>
       <a class="ref machine__name" href={href}>
@@ -50,7 +69,7 @@ export const MachineRow = ({ id, name, href, status, pips, note, side }: Machine
       {status}
     </div>
     <div>
-      <Pips of={pips} />
+      <Pips of={pips} href={pipsHref} />
       {note && <span class="sub">{note}</span>}
     </div>
     <div class="machine__side">

@@ -51,7 +51,10 @@ listen("change", ({ target }) => {
   if (target.matches("[data-pick-all]")) for (const box of all("[data-pick]", target.closest("table"))) box.checked = target.checked;
   count();
 });
-listen("htmx:after:request", ({ detail: { ctx } }) => ctx.response.status < 400 && ctx.sourceElement.closest("dialog")?.close());
+listen(
+  "htmx:after:request",
+  ({ detail: { ctx } }) => ctx.response.status < 400 && ctx.sourceElement.matches("form") && ctx.sourceElement.closest("dialog")?.close(),
+);
 
 // A box with a list of options: the palette and the completions of a filter.
 const listOf = (box) => document.getElementById(box.getAttribute("aria-controls"));
