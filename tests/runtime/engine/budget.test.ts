@@ -42,7 +42,7 @@ test("attempts of a step are counted each time it is entered", async () => {
 test("the run's duration ends it while an agent works, and the agent with it", async () => {
   const flow = workflow([work], { limits: { maxRunDurationMs: 1000 } });
   expect(await reasonOf({ ".kxm/agents/a.yaml": script("sleep 60"), ".kxm/workflows/main.yaml": flow })).toMatch(
-    /^budget_run_duration: the run took 1(\.\d)? s, 1 s are allowed$/,
+    /^budget_run_duration: the run took \d+(\.\d)? s, 1 s are allowed$/,
   );
 });
 
