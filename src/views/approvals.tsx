@@ -4,13 +4,15 @@ import * as approvals from "../hub/approvals.ts";
 import { presenceOf } from "../hub/runtimes.ts";
 import type { Approval } from "../protocol/approvals.ts";
 import { HubError } from "../protocol/errors.ts";
-import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
+import { COUNT_EXACT_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
 import { ApprovalItem, type AskedApproval } from "./approval-item.tsx";
 import { machineOf } from "./commands.tsx";
+import { download, type ExportColumn } from "./export.ts";
+import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { countOver, cursorOf, mergedPage, type Page, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
-import type { Screen, Visit } from "./screen.ts";
+import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { Empty } from "./ui/feedback.tsx";
 import { Tabs } from "./ui/filter.tsx";
@@ -61,8 +63,9 @@ async function asked(visit: Visit, rows: readonly Row[]): Promise<AskedApproval[
   return (await Promise.all(rows.map(({ id }) => askedApproval(visit, id)))).filter((one) => one !== undefined);
 }
 
-async function load(visit: Visit): Promise<ApprovalsData> {
-  const { hub, url, now } = visit;
+/** The view of the address, and one page of it. */
+async function pageOf(visit: Visit, limit: number): Promise<{ view: View; page: Page<Row> }> {
+  const { hub, url } = visit;
   const { read } = hub.engine;
   const projects = projectsOf(visit);
   const chosen = url.searchParams.get("view") ?? "";
@@ -74,7 +77,14 @@ async function load(visit: Visit): Promise<ApprovalsData> {
     return (await read.approvals.page(project, "cancelled", limit, after)).map(({ id, requestedAt }) => ({ id, at: requestedAt }));
   });
   const newestFirst = (a: Row, b: Row) => a.at > b.at || (a.at === b.at && a.id > b.id);
-  const page = await mergedPage(sources, view === "waiting" ? (a, b) => newestFirst(b, a) : newestFirst);
+  return { view, page: await mergedPage(sources, view === "waiting" ? (a, b) => newestFirst(b, a) : newestFirst, limit) };
+}
+
+async function load(visit: Visit): Promise<ApprovalsData> {
+  const { hub, now } = visit;
+  const { read } = hub.engine;
+  const projects = projectsOf(visit);
+  const { view, page } = await pageOf(visit, VIEW_ROWS_MAX);
   const latest = view === "waiting" ? (await Promise.all(projects.map((project) => read.approvals.decided(project, JUST_DECIDED_SHOWN)))).flat() : [];
   const underway = await asked(
     visit,
@@ -154,9 +164,13 @@ const ApprovalsView = ({ data, visit }: { data: ApprovalsData; visit: Visit }) =
           ))}
         </Inbox>
       )}
-      {(page.next || later) && (
+      {items.length > 0 && (
         <Pager
-          shown={`${items.length} shown, ${view === "waiting" ? "longest wait first" : "newest first"}`}
+          shown={
+            <>
+              {items.length} shown, {view === "waiting" ? "longest wait first" : "newest first"} · <FileLinks list="approvals" url={url} />
+            </>
+          }
           newer={later ? here(url, { after: undefined }) : undefined}
           older={page.next && here(url, { after: `${page.next.at}.${page.next.id}` })}
         />
@@ -174,7 +188,42 @@ const ApprovalsView = ({ data, visit }: { data: ApprovalsData; visit: Visit }) =
   );
 };
 
-export const screens: readonly Screen[] = livePage<ApprovalsData>({
+const EXPORT: readonly ExportColumn<Approval>[] = [
+  ["id", ({ id }) => id],
+  ["project", ({ project }) => project],
+  ["projectId", ({ projectId }) => projectId],
+  ["runId", ({ runId }) => runId],
+  ["runtimeId", ({ runtimeId }) => runtimeId],
+  ["step", ({ stepId }) => stepId],
+  ["attempt", ({ attempt }) => attempt],
+  ["title", ({ title }) => title],
+  ["content", ({ content }) => content],
+  ["contentHash", ({ contentHash }) => contentHash],
+  ["status", ({ status }) => status],
+  ["requestedAt", ({ requestedAt }) => requestedAt],
+  ["decidedAt", ({ decidedAt }) => decidedAt],
+  ["decidedBy", ({ decidedBy }) => decidedBy],
+  ["reason", ({ reason }) => reason],
+  ["command", ({ decision }) => decision?.command.state],
+];
+
+const file = screen({
+  method: "GET",
+  path: "/approvals/export/:format",
+  role: "viewer",
+  run: async (visit) => {
+    const { page } = await pageOf(visit, EXPORT_ROWS_MAX);
+    const found = await asked(visit, page.rows);
+    return download(
+      "approvals",
+      visit.params["format"]!,
+      EXPORT,
+      found.map(({ approval }) => approval),
+    );
+  },
+});
+
+const list = livePage<ApprovalsData>({
   path: "/approvals",
   id: "approvals",
   place: "approvals",
@@ -183,3 +232,5 @@ export const screens: readonly Screen[] = livePage<ApprovalsData>({
   title: () => "Approvals",
   view: (data, visit) => <ApprovalsView data={data} visit={visit} />,
 });
+
+export const screens: readonly Screen[] = [...list, file];

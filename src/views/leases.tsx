@@ -7,6 +7,8 @@ import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
+import { download, type ExportColumn } from "./export.ts";
+import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { agentLink, leaseLink } from "./links.ts";
 import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
@@ -72,7 +74,7 @@ async function load(visit: Visit): Promise<LeasesData> {
   const { read } = hub.engine;
   const projects = projectsOf(visit);
   const asked = askedOf(url, QUALIFIERS);
-  const page = await heldPage(read, projects, { from: placeOf(url), keep: keeps(asked) });
+  const page = await heldPage(read, projects, { from: placeOf(url), keep: keeps(asked), limit: VIEW_ROWS_MAX });
   const freed = (await Promise.all(projects.map((project) => read.leases.freed(project, FREED_SHOWN)))).flat();
   const newest = freed.sort((a, b) => b.freedAt! - a.freedAt!).slice(0, FREED_SHOWN);
   return {
@@ -111,7 +113,7 @@ function keeps(asked: Asked): ((lease: Lease) => boolean) | undefined {
 async function heldPage(
   read: Stores,
   projects: readonly string[],
-  { from, keep = () => true }: { from: Place | undefined; keep: ((lease: Lease) => boolean) | undefined },
+  { from, keep = () => true, limit }: { from: Place | undefined; keep: ((lease: Lease) => boolean) | undefined; limit: number },
 ) {
   const rows: Lease[] = [];
   let [looked, last] = [0, from];
@@ -119,8 +121,8 @@ async function heldPage(
     for (let after = from?.project === project ? from.name : ""; ; ) {
       const found = await read.leases.held(project, after, VIEW_ROWS_MAX + 1);
       for (const lease of found) {
-        if (rows.length === VIEW_ROWS_MAX) return { rows, next: last, lookedAt: undefined };
-        if (looked++ === LIST_SCAN_ROWS_MAX) return { rows, next: last, lookedAt: LIST_SCAN_ROWS_MAX };
+        if (rows.length === limit) return { rows, next: last, lookedAt: undefined };
+        if (looked++ === Math.max(limit, LIST_SCAN_ROWS_MAX)) return { rows, next: last, lookedAt: LIST_SCAN_ROWS_MAX };
         last = { project, name: lease.name };
         after = lease.name;
         if (keep(lease)) rows.push(lease);
@@ -327,9 +329,14 @@ const Held = ({ data, visit }: { data: LeasesData; visit: Visit }) => {
         </Empty>
       )}
       {held.length === 0 && !filtered && <Command text="kxm lease acquire branch:main --ttl 10m" />}
-      {(next || later) && (
+      {held.length > 0 && (
         <Pager
-          shown={lookedAt === undefined ? `${held.length} shown, by name` : `${held.length} shown of the next ${lookedAt.toLocaleString("en")}`}
+          shown={
+            <>
+              {held.length} shown{lookedAt === undefined ? ", by name" : ` of the next ${lookedAt.toLocaleString("en")}`} ·{" "}
+              <FileLinks list="leases" url={visit.url} />
+            </>
+          }
           newer={later ? here(visit.url, { after: undefined }) : undefined}
           older={next && here(visit.url, { after: writePlace(next) })}
         />
@@ -373,4 +380,28 @@ const list = livePage<LeasesData>({
   view: (data, visit) => <LeasesView data={data} visit={visit} />,
 });
 
-export const screens: readonly Screen[] = [...list, forceRelease];
+const iso = (at: number) => new Date(at).toISOString();
+const EXPORT: readonly ExportColumn<Lease>[] = [
+  ["project", ({ project }) => project],
+  ["name", ({ name }) => name],
+  ["holderId", ({ holderId }) => holderId],
+  ["holderName", ({ holderName }) => holderName],
+  ["token", ({ fence }) => fence],
+  ["acquiredAt", ({ acquiredAt }) => iso(acquiredAt)],
+  ["renewedAt", ({ renewedAt }) => iso(renewedAt)],
+  ["expiresAt", ({ expiresAt }) => iso(expiresAt)],
+  ["ttlMs", ({ ttlMs }) => ttlMs],
+];
+
+const file = screen({
+  method: "GET",
+  path: "/leases/export/:format",
+  role: "viewer",
+  run: async (visit) => {
+    const filter = { from: placeOf(visit.url), keep: keeps(askedOf(visit.url, QUALIFIERS)), limit: EXPORT_ROWS_MAX };
+    const { rows } = await heldPage(visit.hub.engine.read, projectsOf(visit), filter);
+    return download("leases", visit.params["format"]!, EXPORT, rows);
+  },
+});
+
+export const screens: readonly Screen[] = [...list, file, forceRelease];

@@ -2,15 +2,17 @@
 /** @jsxImportSource #jsx */
 import { hasEnded } from "../hub/projection.ts";
 import * as runList from "../hub/run-list.ts";
-import { COUNT_EXACT_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { COUNT_EXACT_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
+import { download, type ExportColumn } from "./export.ts";
+import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { link, runLink, runtimeLink, workflowRunLink } from "./links.ts";
 import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { costOf } from "./money.ts";
 import { progressOf, RunStatus, timeOf, WorkflowStatus } from "./run-status.tsx";
-import type { Screen, Visit } from "./screen.ts";
+import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { Track } from "./ui/charts.tsx";
 import { Command, Empty } from "./ui/feedback.tsx";
@@ -47,15 +49,14 @@ type RunsData = {
 
 const isView = (word: string): word is runList.RunView => Object.hasOwn(runList.RUN_VIEWS, word);
 
-async function load(visit: Visit): Promise<RunsData> {
-  const { hub, url } = visit;
-  const projects = projectsOf(visit);
-  const asked = askedOf(url, QUALIFIERS);
+/** What the address asks for. */
+async function filterOf(visit: Visit, projects: readonly string[], asked: Asked): Promise<runList.RunFilter> {
+  const { url } = visit;
   const chosen = url.searchParams.get("view") ?? "";
   const status = askedValue(asked, "status");
   const kind = askedValue(asked, "kind");
   const view = isView(chosen) ? chosen : status === undefined ? "moving" : "all";
-  const filter: runList.RunFilter = {
+  return {
     view,
     kind: kind === "runtime" || kind === "workflow" ? kind : undefined,
     status,
@@ -63,10 +64,17 @@ async function load(visit: Visit): Promise<RunsData> {
     workflow: askedValue(asked, "workflow"),
     words: asked.words,
   };
+}
+
+async function load(visit: Visit): Promise<RunsData> {
+  const { hub, url } = visit;
+  const projects = projectsOf(visit);
+  const asked = askedOf(url, QUALIFIERS);
+  const filter = await filterOf(visit, projects, asked);
   const { runs, next } = await runList.list(hub, projects, filter, { after: cursorOf(url), limit: VIEW_ROWS_MAX });
   const counted = projects.length > PROJECTS_COUNTED_MAX ? [] : TABS;
   const counts = await Promise.all(counted.map(async ([name]) => [name, await runList.count(hub, projects, name)] as const));
-  return { projects, view, asked, runs, next, counts: new Map(counts) };
+  return { projects, view: filter.view, asked, runs, next, counts: new Map(counts) };
 }
 
 /** The Runtime of this id, or the first whose machine is called so; otherwise the word itself, which then fits nothing. */
@@ -247,9 +255,13 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
       ) : (
         <Nothing data={data} visit={visit} />
       )}
-      {(next || later) && (
+      {runs.length > 0 && (
         <Pager
-          shown={`${runs.length} shown, newest change first`}
+          shown={
+            <>
+              {runs.length} shown, newest change first · <FileLinks list="runs" url={url} />
+            </>
+          }
           newer={later ? here(url, { after: undefined }) : undefined}
           older={next && here(url, { after: `${next.at}.${next.id}` })}
         />
@@ -258,7 +270,41 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
   );
 };
 
-export const screens: readonly Screen[] = livePage<RunsData>({
+const iso = (at: number | null | undefined) => (at === null || at === undefined ? undefined : new Date(at).toISOString());
+/** The costs of a Runtime's run; the hub's own workflows do not report any. */
+const EXPORT: readonly ExportColumn<runList.ListedRun>[] = [
+  ["kind", ({ kind }) => kind],
+  ["project", ({ run }) => run.project],
+  ["projectId", (one) => (one.kind === "runtime" ? one.run.projectId : undefined)],
+  ["runId", ({ id }) => id],
+  ["title", (one) => (one.kind === "runtime" ? one.run.displayTitle : undefined)],
+  ["workflow", (one) => (one.kind === "runtime" ? one.run.workflowId : one.run.definitionId)],
+  ["status", ({ run }) => run.status],
+  ["step", (one) => (one.kind === "runtime" ? one.run.stepId : one.run.currentStage)],
+  ["waitsFor", (one) => (one.kind === "runtime" ? (one.run.waiting?.reason ?? one.run.waiting?.for) : one.run.waiting?.signalKey)],
+  ["runtimeId", (one) => (one.kind === "runtime" ? one.run.runtimeId : undefined)],
+  ["machine", (one) => (one.kind === "runtime" ? one.host : undefined)],
+  ["startedAt", (one) => (one.kind === "runtime" ? one.run.startedAt : one.run.createdAt)],
+  ["endedAt", (one) => (one.kind === "runtime" ? one.run.endedAt : one.run.completedAt)],
+  ["changedAt", ({ at }) => iso(at)],
+  ["cost", (one) => (one.kind === "runtime" ? costOf(one.run.costs) : undefined)],
+  ["tokens", (one) => (one.kind === "runtime" ? one.run.tokens : undefined)],
+];
+
+async function exportRuns(visit: Visit): Promise<Response> {
+  const projects = projectsOf(visit);
+  const filter = await filterOf(visit, projects, askedOf(visit.url, QUALIFIERS));
+  const runs: runList.ListedRun[] = [];
+  for (let after = cursorOf(visit.url); runs.length < EXPORT_ROWS_MAX; ) {
+    const page = await runList.list(visit.hub, projects, filter, { after, limit: PAGE_ROWS_MAX });
+    runs.push(...page.runs);
+    if (!page.next) break;
+    after = page.next;
+  }
+  return download("runs", visit.params["format"]!, EXPORT, runs);
+}
+
+const page = livePage<RunsData>({
   path: "/runs",
   id: "runs",
   place: "runs",
@@ -267,3 +313,5 @@ export const screens: readonly Screen[] = livePage<RunsData>({
   title: () => "Runs",
   view: (data, visit) => <RunsView data={data} visit={visit} />,
 });
+
+export const screens: readonly Screen[] = [...page, screen({ method: "GET", path: "/runs/export/:format", role: "viewer", run: exportRuns })];

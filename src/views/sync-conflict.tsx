@@ -8,11 +8,13 @@ import type { SyncEvent } from "../protocol/sync-event.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { shortHash } from "./approval-item.tsx";
 import { machineOf } from "./commands.tsx";
+import { download, type ExportColumn } from "./export.ts";
 import { alertLink, conflictLink, link, runLink, runtimeLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { Ask, AskedHere, type Question } from "./question.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { CONFLICT_TITLES, Looked } from "./sync.tsx";
+import { Button } from "./ui/button.tsx";
 import { PayloadDiff } from "./ui/diff.tsx";
 import { TextField } from "./ui/form.tsx";
 import { diffLines } from "./ui/line-diff.ts";
@@ -220,7 +222,14 @@ const ConflictView = ({ data, visit }: { data: ConflictData; visit: Visit }) => 
           ),
           `sequence ${sequence}`,
         ]}
-        actions={question && <Ask question={question} visit={visit} />}
+        actions={
+          <>
+            <Button icon="down" href={`${conflictLink(id)}/export/json`}>
+              Export both
+            </Button>
+            {question && <Ask question={question} visit={visit} />}
+          </>
+        }
       />
       <AskedHere questions={question ? [question] : []} visit={visit} />
       <Story data={data} />
@@ -324,4 +333,31 @@ const acknowledge = screen({
   },
 });
 
-export const screens: readonly Screen[] = [...page, acknowledge];
+/** Both payloads as they were sent, for somebody who looks into it elsewhere. */
+const file = screen({
+  method: "GET",
+  path: "/sync/:id/export/:format",
+  role: "viewer",
+  run: async (visit) => {
+    const conflict = await conflicts.find(visit.hub.engine.read, visit.params["id"]!, visit.session.project);
+    return download("conflict", visit.params["format"]!, EXPORT, [conflict]);
+  },
+});
+const EXPORT: readonly ExportColumn<ConflictData["conflict"]>[] = [
+  ["id", ({ id }) => id],
+  ["project", ({ project }) => project],
+  ["code", ({ code }) => code],
+  ["projectId", ({ projectId }) => projectId],
+  ["runId", ({ runId }) => runId],
+  ["sequence", ({ sequence }) => sequence],
+  ["runtimeId", ({ runtimeId }) => runtimeId],
+  ["firstAt", ({ firstAt }) => firstAt],
+  ["lastAt", ({ lastAt }) => lastAt],
+  ["count", ({ count }) => count],
+  ["storedHash", ({ existingHash }) => existingHash],
+  ["refusedHash", ({ hash }) => hash],
+  ["stored", ({ existing }) => existing && JSON.stringify(existing)],
+  ["refused", ({ refused }) => JSON.stringify(refused)],
+];
+
+export const screens: readonly Screen[] = [...page, file, acknowledge];

@@ -186,6 +186,15 @@ test("the inbox comes in pages of fifty, longest wait first, over all projects",
   expect(textsOf((await it.get("/approvals", { cookie: (await it.signIn("viewer", "bank")).cookie })).html, ".item__title")).toHaveLength(30);
 });
 
+test("what waits and what was decided is a file to keep", async () => {
+  await using it = await open();
+  await asking(it);
+  const { cookie } = await it.signIn();
+  const [row] = JSON.parse((await it.get("/approvals/export/json", { cookie })).html);
+  expect([row.id, row.contentHash, row.status]).toEqual([APPROVAL, CONTENT_HASH, "pending"]);
+  expect(JSON.parse((await it.get("/approvals/export/json?view=decided", { cookie })).html)).toEqual([]);
+});
+
 test("what is asked, the title of its run and the name of its machine are only text", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();

@@ -114,6 +114,24 @@ test("without script the page of the resource asks before it takes away", async 
   expect(attributesOf(html, "#lease > .section > .section__body > form input[name=fence]", "value")).toEqual(["1"]);
 });
 
+test("the list is a file to keep, with the same filter, and no cell is a formula", async () => {
+  await using it = await open();
+  const ann = await register(it, "ann");
+  await take(it, ann, '=HYPERLINK("x")');
+  await take(it, await register(it, "bob"), "branch:docs");
+  const { cookie } = await it.signIn("viewer");
+  const csv = await it.get("/leases/export/csv?q=holder%3Aann", { cookie });
+  expect(csv.headers.get("content-disposition")).toBe('attachment; filename="kxm-leases.csv"');
+  expect(csv.html.split("\r\n")[1]).toStartWith(`"shop","'=HYPERLINK(""x"")"`);
+  expect(csv.html.split("\r\n")).toHaveLength(3);
+  const json = JSON.parse((await it.get("/leases/export/json", { cookie })).html);
+  expect(json.map(({ name, token }: { name: string; token: number }) => [name, token])).toEqual([
+    ['=HYPERLINK("x")', 1],
+    ["branch:docs", 1],
+  ]);
+  expect((await it.get("/leases/export/xml", { cookie })).status).toBe(404);
+});
+
 test("names of resources and holders are only text, on the list, on the page and in the question", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();

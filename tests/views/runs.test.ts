@@ -98,6 +98,19 @@ async function seedRow(it: DashboardWorld) {
   return it.hub.engine.read.sync.findRun(PROJECT_ID, "run_sample0001");
 }
 
+test("the list is a file to keep, with the same view and filter", async () => {
+  await using it = await open();
+  await aDay(it);
+  const { cookie } = await it.signIn("viewer", "shop");
+  const { html } = await it.get("/runs?view=failed", { cookie });
+  const rows = JSON.parse((await it.get(hrefOf(html, "JSON")!, { cookie })).html);
+  expect(rows.map(({ runId, status, machine, cost }: Record<string, string>) => [runId, status, machine, cost])).toEqual([
+    ["run_failed0001", "failed", "build-01", "$0.09"],
+  ]);
+  expect((await it.get("/runs/export/csv?view=all", { cookie })).html.split("\r\n")).toHaveLength(8);
+  expect((await it.get("/runs/export/csv?view=all", { cookie: (await it.signIn("viewer", "bank")).cookie })).html.split("\r\n")).toHaveLength(2);
+});
+
 test("a run is started by asking its machine, and the page says what came of it", async () => {
   await using it = await open();
   await beat(it, { report });

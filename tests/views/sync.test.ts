@@ -85,6 +85,15 @@ test("acknowledging needs what was found, closes the conflict and its alert, and
   ).toEqual(["acknowledged", "conflict_acknowledged"]);
 });
 
+test("both payloads are a file to keep", async () => {
+  await using it = await open();
+  const id = await conflicting(it);
+  const { html } = await it.get(`/sync/${id}`, { cookie: (await it.signIn("viewer")).cookie });
+  const [row] = JSON.parse((await it.get(hrefOf(html, "Export both")!, { cookie: (await it.signIn("viewer")).cookie })).html);
+  expect([JSON.parse(row.stored).payload.summary, JSON.parse(row.refused).payload.summary]).toEqual(["planned", "all tests passed"]);
+  expect((await it.get(`/sync/${id}/export/json`, { cookie: (await it.signIn("viewer", "bank")).cookie })).status).toBe(404);
+});
+
 test("an alert is shown with what the hub noted, and acknowledged by an operator of its project alone", async () => {
   await using it = await open();
   await beat(it);
