@@ -144,6 +144,7 @@ export class Drive {
     const events = unwanted ? Promise.resolve(closeUnstarted(this.run, attempt)) : this.carryOut(this.workOf(attempt, stop));
     const done = events.then((closing) => {
       this.active.delete(attemptId);
+      if (closing === "again") return this.lookAgain();
       if (closing === undefined || this.state === "left") return;
       this.quietly(closing);
       // What the folder holds is recorded now; or the run was read again, and the folder is still needed.
@@ -153,13 +154,14 @@ export class Drive {
   }
 
   /** An unexpected failure of ours is a failed attempt with a reason, never a run that hangs. */
-  private async carryOut(work: Work): Promise<NewEvent[] | undefined> {
+  private async carryOut(work: Work): Promise<NewEvent[] | undefined | "again"> {
     try {
       return await takeUp(work, perform);
     } catch (error) {
       if (this.state === "left") return undefined;
       this.context.log("attempt_failed", { level: "error", runId: this.runId, attemptId: work.attempt.attemptId, ...wordsOf(error) });
-      return closeFailed(work, error);
+      // A disk that is full says nothing about the attempt: it is taken up again, where it stands, once there may be room.
+      return isDiskTrouble(error) ? "again" : closeFailed(work, error);
     }
   }
 
@@ -186,8 +188,13 @@ export class Drive {
     try {
       this.advance(happened);
     } catch {
-      if (this.state === "driving") this.timer = setTimeout(() => this.quietly(), AGAIN_MS);
+      this.lookAgain();
     }
+  }
+
+  private lookAgain(): void {
+    clearTimeout(this.timer);
+    if (this.state === "driving") this.timer = setTimeout(() => this.quietly(), AGAIN_MS);
   }
 
   private askAll(what: Ask): void {
@@ -196,6 +203,12 @@ export class Drive {
 }
 
 const perform = (work: Work): Promise<NewEvent[] | undefined> => (work.attempt.kind === "agent" ? workAgent(work) : workGate(work));
+
+/** Storage that cannot be written now: ours, or the attempt's folder. */
+function isDiskTrouble(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return code === "store_unavailable" || code === "ENOSPC" || code === "EDQUOT";
+}
 
 const wordsOf = (error: unknown) => ({
   reason: error instanceof Error ? `${error.name}: ${error.message}` : String(error),

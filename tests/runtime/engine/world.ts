@@ -9,6 +9,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import type { Engine, EngineParts, Project } from "../../../src/runtime/contract.ts";
 import { engineMaker } from "../../../src/runtime/engine/engine.ts";
 import type { RunView } from "../../../src/runtime/engine/view.ts";
+import { waitFor } from "../../../src/runtime/harness/process.ts";
 import { newId } from "../../../src/runtime/ids.ts";
 import { knownSecrets } from "../../../src/runtime/redact/known-secrets.ts";
 import { createRedactor } from "../../../src/runtime/redact/redactor.ts";
@@ -43,6 +44,8 @@ export async function openWorld(
     leaseRenewMs?: number;
     workerWaits?: { firstMs: number; maxMs: number };
     secrets?: string[];
+    /** Puts the empty state folder on a disk of its own; answers how to take it off. */
+    stateOn?: (folder: string) => () => void;
   } = {},
 ) {
   const base = mkdtempSync("/dev/shm/kxm-engine-");
@@ -91,6 +94,7 @@ export async function openWorld(
   let crash: { at: number; phase: "before" | "after" } | undefined;
   let commits = 0;
   let vanished = false;
+  let takeOff: (() => void) | undefined;
   let crashed = Promise.withResolvers<void>();
   const crashing = (store: EventStore): EventStore => {
     const gone = () => {
@@ -118,7 +122,10 @@ export async function openWorld(
   const open = () => {
     generation++;
     const folder = join(base, "state");
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (generation === 1) {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      takeOff = options.stateOn?.(folder);
+    }
     const store = openEventStore({
       path: join(folder, "run-events.db"),
       projectId: PROJECT_ID,
@@ -213,6 +220,11 @@ export async function openWorld(
       crash = undefined;
       return commits;
     },
+    /** Resolves once the log has a line of this event. */
+    loggedEvent: async (event: string) => {
+      if (!(await waitFor(() => logged.some((line) => line.event === event), 20_000)))
+        throw new Error(`nothing logged ${event}: ${JSON.stringify(logged)}`);
+    },
     get gone() {
       return vanished;
     },
@@ -227,6 +239,7 @@ export async function openWorld(
         project.store.close();
         project.prompts.close();
       } catch {}
+      takeOff?.();
       rmSync(base, { recursive: true, force: true });
     },
   };
