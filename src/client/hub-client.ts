@@ -66,7 +66,7 @@ export function hubClient(to: Connection, identity: Identity, options: ClientOpt
     signOff: async (): Promise<void> => void (await call("DELETE", me)),
     /** Sends a message; asks again when the hub could not say whether it stored it. */
     send: async (outgoing: Outgoing): Promise<{ message: Message; idempotent: boolean }> => {
-      const body = { ...outgoing, idempotencyKey: outgoing.idempotencyKey ?? crypto.randomUUID() };
+      const body = { ...outgoing, idempotencyKey: outgoing.idempotencyKey ?? newKey() };
       return persist(() => call("POST", "/v1/messages", { body }), backoff, signal);
     },
     /** One message; with waitMs (0..60000) once it has ended, or as it is when the time is up. */
@@ -111,6 +111,9 @@ export function hubClient(to: Connection, identity: Identity, options: ClientOpt
       follow(to, { ...identity, headers }, { backoff, ...query, signal: query.signal ?? signal }),
   };
 }
+
+/** A key nobody else makes. Time comes first, so that keys of one sender lie together in the hub's index. */
+const newKey = () => `${Date.now().toString(36)}-${crypto.randomUUID()}`;
 
 type Following = { from?: string | undefined; presenceOnly?: boolean; signal: AbortSignal | undefined; backoff: { firstMs: number; maxMs: number } };
 

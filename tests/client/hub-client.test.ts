@@ -39,7 +39,7 @@ test("two agents see each other, ask, acknowledge, answer, list and leave", asyn
   expect((await ada.agents()).map(({ name }) => name)).toEqual(["ada", "bob"]);
   expect((await ada.heartbeat()).presence).toBe("online");
   const { message, idempotent } = await ada.send({ target: "bob", content: "ready?", delivery: "steer", correlationId: "t" });
-  expect([idempotent, message.delivery, message.idempotencyKey?.length]).toEqual([false, "steer", 36]);
+  expect([idempotent, message.delivery, message.idempotencyKey?.length]).toEqual([false, "steer", 45]);
   const ended = ada.ended(message.id);
   expect((await bob.inbox()).messages.map(({ id }) => id)).toEqual([message.id]);
   expect((await bob.acknowledge(message.id)).status).toBe("delivered");
