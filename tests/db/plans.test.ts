@@ -63,6 +63,31 @@ test("every page of messages reads one index from its cursor on", async () => {
   expect(plans.length).toBeGreaterThan(12);
 });
 
+test("what agents, streams and sweeps ask is found by an index, whatever is retained", async () => {
+  const plans = await plansOf(async ({ messages, agents, events }) => {
+    await messages.find("m");
+    await messages.findByKey("agt_a", "k");
+    await messages.inbox("agt_a", 0, 10);
+    await messages.queued("agt_a", { after: 0, upTo: 9, limit: 10 });
+    await messages.streamStart("p", "agt_a");
+    await messages.due(1, 10);
+    await messages.ended(1, 10);
+    await messages.byIds(["m"]);
+    for (const order of ["oldest", "newest"] as const) {
+      for (const kind of ["open", "ended"] as const) await messages.entries({ kind, of: "agt_a", after: 5 }, order, 10);
+      await messages.entries({ kind: "sent", of: "agt_a", after: "m" }, order, 10);
+      await messages.entries({ kind: "thread", of: "p", correlationId: "t", after: "m" }, order, 10);
+    }
+    await agents.find("agt_a");
+    await agents.findByName("p", "Ada");
+    await agents.onlineOf("p");
+    await agents.silent(1, 10);
+    await events.concerning("p", "agt_a", { after: 1, upTo: 9 });
+  });
+  expect(plans.length).toBeGreaterThan(18);
+  expect(plans.filter((plan) => /(^|\| )SCAN|TEMP B-TREE/.test(plan))).toEqual([]);
+});
+
 test("agents, held leases, activity and ended runs are read by their index", async () => {
   const plans = await plansOf(async ({ agents, leases, activity, sync, projects }) => {
     for (const online of [true, false]) {
