@@ -6,7 +6,7 @@ import * as leases from "../hub/leases.ts";
 import { HubError } from "../protocol/errors.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
-import { type HeldLease, HeldRow, heldLease, TakeAwayFields } from "./leases.tsx";
+import { type HeldLease, HeldRow, heldLease, TakeAwayFields } from "./lease-row.tsx";
 import { agentLink, link } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import type { Screen, Visit } from "./screen.ts";

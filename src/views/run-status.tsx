@@ -142,6 +142,7 @@ export function progressOf(one: ListedRun): { marks: Mark[]; text: string; label
   const marks = row.projection.steps.items
     .slice(-MARKS_SHOWN)
     .map(({ status, outcome }) => STEP_MARKS[outcome === "passed" ? "passed" : status] ?? "todo");
+  if (run.status === "blocked_uncertain" && marks.length > 0) marks[marks.length - 1] = "attn";
   if (hasEnded(run.status ?? null))
     return {
       marks,

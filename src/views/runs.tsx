@@ -169,7 +169,7 @@ export const RunsTable = ({ runs, visit, several, bulk }: { runs: readonly runLi
           const { marks, text, label } = progressOf(one);
           return (
             <>
-              <Track marks={marks} label={label} />
+              {marks.length > 0 && <Track marks={marks} label={label} />}
               <Sub>{text}</Sub>
             </>
           );

@@ -52,6 +52,20 @@ test("status, title, workflow and times come from the run's own events", () => {
   expect(run.projection.createdAt).toBe(TIME(1));
 });
 
+test("the ways that were taken between steps are kept once each, with how often, and the way to the end has no step", () => {
+  const { run } = folded(
+    ["step.transitioned", { fromStepId: "fix", toStepId: "check", outcome: "passed" }],
+    ["step.transitioned", { fromStepId: "check", toStepId: "fix", outcome: "failed" }],
+    ["step.transitioned", { fromStepId: "fix", toStepId: "check", outcome: "passed" }],
+    ["step.transitioned", { fromStepId: "check", outcome: "passed" }],
+  );
+  expect(run.projection.edges.items).toEqual([
+    { from: "fix", to: "check", outcome: "passed", times: 2 },
+    { from: "check", to: "fix", outcome: "failed", times: 1 },
+    { from: "check", outcome: "passed", times: 1 },
+  ]);
+});
+
 test("a step keeps its attempts with outcome and duration, and re-entry starts anew", () => {
   const { run } = folded(
     ["step.entered", { stepId: "build", stepAttempt: 1, status: "running" }],

@@ -35,6 +35,7 @@ test("each run says its status, why and as of when, how far it is, where, since 
   expect(row(html, "Rotate signing keys")).toContain("uncertain apply: 1 of 2 effects has a receipt, for 51 min");
   expect(row(html, "Document the webhook")).toContain("queued waits for one of 3 places, 1 min ago not started build-01 1 min –");
   expect(row(html, "Reconcile November")).toContain("running as of 3 min ago: laptop-m3 lost contact");
+  expect(attributesOf(html, ".track .t-attn", "class")).toHaveLength(2); // the step that asks and the one nobody can prove
   expect(attributesOf(html, ".status--stale", "class")).toHaveLength(1);
   expect(titles(html)).not.toContain("Bump tzdata");
   expect(textsOf(html, ".tabs a")).toEqual(["Moving 4", "Waiting 2", "Failed 1", "Completed 1", "Cancelled 0", "All 6"]);
