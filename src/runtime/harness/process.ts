@@ -108,12 +108,18 @@ export async function endAttempt(target: { mark?: ProcessMark; attemptId: string
   const pid = mark && groupIsOurs(mark, markedProcesses(attemptId)) ? mark.pid : undefined;
   if (pid !== undefined && signalGroup(pid, "SIGTERM")) await waitFor(() => groupEnded(pid), drainMs);
   if (pid !== undefined) signalGroup(pid, "SIGKILL");
-  for (const stray of markedProcesses(attemptId)) {
-    try {
-      process.kill(stray, "SIGKILL");
-    } catch {
-      // It ended between the look and the signal.
-    }
+  // Again and again: one may have made another between the look and the signal.
+  return waitFor(() => {
+    const strays = markedProcesses(attemptId);
+    for (const stray of strays) kill(stray);
+    return strays.length === 0 && (pid === undefined || groupEnded(pid));
+  }, 5000);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended between the look and the signal.
   }
-  return waitFor(() => (pid === undefined || groupEnded(pid)) && markedProcesses(attemptId).length === 0, 5000);
 }

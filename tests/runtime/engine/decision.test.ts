@@ -103,8 +103,10 @@ test("cancel is an event first, then everything is ended, also what ignores SIGT
   expect(await waitFor(() => markedProcesses(attemptId).length > 4, 5000)).toBe(true);
   world.apply("cancel", { reason: "enough" }, runId);
   expect(code(() => world.apply("cancel", {}, runId))).toBe("run_not_accepting");
-  expect((await world.until(runId, ({ status }) => status !== "running")).status).toBe("cancelling");
+  await world.until(runId, ({ status }) => status !== "running");
   expect(await world.finished(runId)).toMatchObject({ status: "cancelled", reason: "enough" });
+  const statuses = world.events(runId).flatMap(({ eventType, payload }) => (eventType === "run.status_changed" ? [payload.status] : []));
+  expect(statuses.slice(-2)).toEqual(["cancelling", "cancelled"]);
   expect(markedProcesses(attemptId)).toEqual([]);
   expect(code(() => world.apply("cancel", {}, runId))).toBe("run_not_accepting");
 });

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isAlive, markedProcesses, waitFor } from "../../../src/runtime/harness/process.ts";
+import { endAttempt, isAlive, markedProcesses, waitFor } from "../../../src/runtime/harness/process.ts";
 import { gates, openWorld, PASSED, script, sh, type World, workflow } from "./world.ts";
 
 const slow = (effect: string, lease?: string) =>
@@ -17,8 +17,7 @@ async function struck(world: World, { killPrograms = true } = {}): Promise<{ run
   const { attemptId } = current!.attempts[0]!;
   await waitFor(() => Bun.file(process.env["LEDGER"]!).size > 0, 5000);
   world.vanish();
-  if (killPrograms) for (const pid of markedProcesses(attemptId)) process.kill(pid, "SIGKILL");
-  await waitFor(() => !killPrograms || markedProcesses(attemptId).length === 0, 5000);
+  if (killPrograms) await endAttempt({ attemptId }, 0);
   world.reopen();
   return { runId, attemptId };
 }
