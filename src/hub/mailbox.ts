@@ -9,6 +9,7 @@ import { isEnded, type ListQuery, type Message } from "../protocol/messages.ts";
 import { iso } from "../protocol/time.ts";
 import type { Caller } from "./agents.ts";
 import type { Hub } from "./hub.ts";
+import { describeError } from "./log.ts";
 import * as messages from "./messages.ts";
 
 /** The record its sender and recipient see. */
@@ -44,10 +45,17 @@ export function toMessage(row: MessageRow): Message {
   };
 }
 
-/** Writes down that a message is over, if its time has passed without a sweep noticing. */
-export async function settleDue(hub: Pick<Hub, "engine" | "metrics">, project: string, id: string): Promise<void> {
-  const count = await hub.engine.write(project, (tx) => messages.expireDue(tx, [id]));
-  hub.metrics.add("messages_expired", count);
+/**
+ * Writes down that a message is over, if its time has passed without a sweep noticing. A store in trouble does not stop anybody from reading: then the
+ * next sweep does it.
+ */
+export async function settleDue(hub: Pick<Hub, "engine" | "metrics" | "log">, project: string, id: string): Promise<void> {
+  try {
+    hub.metrics.add("messages_expired", await hub.engine.write(project, (tx) => messages.expireDue(tx, [id])));
+  } catch (error) {
+    if (!(error instanceof HubError && error.code === "storage_unavailable")) throw error;
+    hub.log({ event: "expiry_write_failed", level: "warn", project, messageId: id, error: describeError(error) });
+  }
 }
 
 /** One message as it is now. @throws HubError message_not_found, message_forbidden */
@@ -56,7 +64,8 @@ export async function get(hub: Hub, caller: Caller, id: string): Promise<Message
   const message = messages.requireParty(await read.messages.find(id), caller, id);
   if (!messages.isDue(message, hub.clock())) return message;
   await settleDue(hub, message.project, id);
-  return messages.requireParty(await read.messages.find(id), caller, id);
+  const now = messages.requireParty(await read.messages.find(id), caller, id);
+  return messages.isDue(now, hub.clock()) ? { ...now, ...messages.asExpired(hub.clock()) } : now; // not written down yet, but over
 }
 
 /**

@@ -176,6 +176,9 @@ export function requireParty(message: MessageRow | undefined, caller: Caller, id
 /** Whether the message's time is over although no sweep has noticed yet. */
 export const isDue = ({ status, expiresAt }: MessageRow, now: number): boolean => !isEnded(status) && expiresAt <= now;
 
+/** What expiring changes. @param at milliseconds by the hub's clock */
+export const asExpired = (at: number) => ({ status: "expired" as const, error: EXPIRED_TEXT, endedAt: at, isOpen: 0 });
+
 /** Expires those of the given messages whose time is over. @returns how many */
 export async function expireDue(tx: Tx, ids: readonly string[]): Promise<number> {
   let count = 0;
@@ -221,7 +224,7 @@ async function lockReceived(tx: Tx, caller: Party, id: string): Promise<MessageR
 }
 
 async function expire(tx: Tx, message: MessageRow): Promise<MessageRow> {
-  const expired = await settle(tx, "expired", { id: "hub" }, { ...message, status: "expired", error: EXPIRED_TEXT, endedAt: tx.now, isOpen: 0 });
+  const expired = await settle(tx, "expired", { id: "hub" }, { ...message, ...asExpired(tx.now) });
   await afterExpiry(tx, expired);
   return expired;
 }
