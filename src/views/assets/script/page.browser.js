@@ -5,9 +5,10 @@ let goingAt = -Infinity;
 const clicks = {
   "[data-open]": (button, event) => {
     const dialog = document.getElementById(button.dataset.open);
-    if (!dialog) return;
-    event.preventDefault();
-    dialog.showModal();
+    if (dialog) {
+      event.preventDefault();
+      dialog.showModal();
+    }
   },
   "[data-close]": (button) => button.closest("dialog").close(),
   "[data-dismiss]": (button) => button.closest(".flash").remove(),
@@ -102,10 +103,11 @@ function move(step) {
   const rows = all("[data-row]").filter((row) => row.checkVisibility());
   const at = rows.indexOf(currentRow());
   currentRow()?.removeAttribute("aria-current");
-  const next = rows[Math.max(0, Math.min(rows.length - 1, at + step))];
-  next?.setAttribute("aria-current", "true");
-  next?.scrollIntoView({ block: "nearest" });
-  find("a, button", next ?? root)?.focus({ preventScroll: true });
+  const next = rows[at + step] ?? rows[Math.max(0, at)];
+  if (!next) return;
+  next.ariaCurrent = "true";
+  next.scrollIntoView({ block: "nearest" });
+  find("a, button", next)?.focus({ preventScroll: true });
 }
 /** Presses the button that carries a key: the current row's, or the only one on the page. Returns whether there was one. */
 function press(key) {
