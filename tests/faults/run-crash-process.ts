@@ -1,4 +1,4 @@
-// A real Runtime that is killed, as with kill -9, just before or just after its nth commit. For run-crash.test.ts.
+// A real Runtime that is killed, as with kill -9, just before or just after its nth commit, or stopped there as a machine that sleeps. For run-crash.test.ts.
 import type { MakeEngine, Project } from "../../src/runtime/contract.ts";
 import { makeEngine } from "../../src/runtime/engine/engine.ts";
 import { startSupervisor } from "../../src/runtime/supervisor.ts";
@@ -14,6 +14,7 @@ function deadly(project: Project): void {
     if (last && phase === "before") process.kill(process.pid, "SIGKILL");
     const value = store.commit(rule);
     if (last && phase === "after") process.kill(process.pid, "SIGKILL");
+    if (last && phase === "stop") process.kill(process.pid, "SIGSTOP");
     return value;
   };
   const proxy = new Proxy(store, { get: (target, name) => (name === "commit" ? commit : Reflect.get(target, name)) });
@@ -32,7 +33,9 @@ const engine: MakeEngine = (parts) => {
   };
 };
 
-const started = await startSupervisor({ env: process.env, version: "0.0.0", makeEngine: engine });
+const { KXM_TEST_STALE_MS: stale, KXM_TEST_HEARTBEAT_MS: beat } = process.env;
+const timing = { ...(stale && { staleMs: Number(stale) }), ...(beat && { heartbeatMs: Number(beat) }) };
+const started = await startSupervisor({ env: process.env, version: "0.0.0", makeEngine: engine, ...timing });
 const { runtimeId, port, generation, paths } = started;
 process.stdout.write(`${JSON.stringify({ runtimeId, pid: process.pid, port, generation, stateRoot: paths.root })}\n`);
 process.once("SIGTERM", () => void started.stop());

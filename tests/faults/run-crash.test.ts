@@ -143,6 +143,58 @@ test("kill -9 at the commits of a run with every kind of step", async () => {
   expect(killed).toBeGreaterThan(FULL ? 30 : 4);
 }, 1_800_000);
 
+/** A supervisor that sleeps right after a commit, is replaced, and wakes up again. */
+async function sleepAt(at: number) {
+  using folder = temporaryFolder();
+  const checkout = prepare(folder.path);
+  const env = { LEDGER: folder.file("ledger"), KXM_TEST_STALE_MS: "250", KXM_TEST_HEARTBEAT_MS: "40" };
+  const commandId = newId("cmd");
+  const live = async (runtime: RuntimeProcess) => {
+    const client = await runtime.client();
+    const { projectKey } = await client.register({ root: checkout, ...PROJECT });
+    return { ...(await attend(client, projectKey, commandId)), client, projectKey };
+  };
+  await using first = await startRuntime(folder.path, { ...env, KXM_TEST_KILL_AT: `stop:${at}` }, ENTRY);
+  const sleeps = () => readFileSync(`/proc/${first.child.pid}/stat`, "utf8").split(") ")[1]!.startsWith("T");
+  const asleep = until(sleeps, "the first to sleep").then(() => "asleep" as const);
+  const lived = live(first).catch(() => asleep);
+  if ((await Promise.race([lived, asleep])) !== "asleep") {
+    asleep.catch(() => {}); // it never will
+    return undefined;
+  }
+  // Refused for as long as the first one's last sign of life is fresh.
+  await using second = await until(async () => {
+    const next = await startRuntime(folder.path, env, ENTRY);
+    return next.facts ? next : undefined;
+  }, "the second to take over");
+  const working = live(second);
+  first.child.kill("SIGCONT"); // it wakes while the second works
+  const { status, runId, client, projectKey } = await working;
+  await first.child.exited;
+  const { events } = await client.events(projectKey, runId, { limit: 1000 });
+  const attempts: string[] = events.flatMap(({ eventType, payload }: any) => (eventType === "attempt.created" ? [payload.attemptId] : []));
+  const lines = existsSync(env.LEDGER) ? readFileSync(env.LEDGER, "utf8").trim().split("\n") : [];
+  await until(() => attempts.every((id) => markedProcesses(id).length === 0), "no process left");
+  const ships = lines.filter((line) => line === "ship").length;
+  await second.kill("SIGTERM");
+  return { status, attempts: attempts.length, starts: lines.length, ships, firstEnded: first.child.exitCode };
+}
+
+test("R12 a supervisor that slept through its takeover starts no program twice and loses its place", async () => {
+  let slept = 0;
+  for (let at = FULL ? 1 : 3; ; at += FULL ? 1 : 3) {
+    const seen = await sleepAt(at);
+    if (!seen) break;
+    slept++;
+    expect(["completed", "blocked_uncertain"], `commit ${at}`).toContain(seen.status);
+    // Each line of the ledger is a program that ran; none ran for one attempt twice.
+    expect(seen.starts, `commit ${at}`).toBeLessThanOrEqual(seen.attempts);
+    expect(seen.ships, `commit ${at}`).toBeLessThanOrEqual(1);
+    expect(seen.firstEnded, `commit ${at}`).not.toBeNull();
+  }
+  expect(slept).toBeGreaterThan(FULL ? 15 : 3);
+}, 1_800_000);
+
 test.skipIf(!STRACE)(
   "R20 kill -9 at the writes to disk of a run with every kind of step",
   async () => {
