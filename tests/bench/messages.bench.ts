@@ -48,7 +48,7 @@ async function sends(agents: number) {
 }
 
 async function measure(server: Server, requests: Request[], expected: string): Promise<{ rate: Rate; p99: number }> {
-  const before = (await server.ask()).cpu;
+  const before = (await server.ask("cpu")).cpu;
   const plan = { port: server.port, seconds: SECONDS, warmupSeconds: 0, connections: CONNECTIONS, requests };
   const child = Bun.spawn([process.execPath, "--no-env-file", join(import.meta.dir, "http-load.ts"), JSON.stringify(plan)], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -56,12 +56,12 @@ async function measure(server: Server, requests: Request[], expected: string): P
   const { rate, p99, errors, statuses } = JSON.parse(await new Response(child.stdout).text()) as Load;
   await child.exited;
   if (errors > 0 || Object.keys(statuses).join() !== expected) throw new Error(`${errors} errors, answers ${JSON.stringify(statuses)}`);
-  return { rate: { perSecond: rate, cpuUs: ((await server.ask()).cpu - before) / statuses[expected]! }, p99 };
+  return { rate: { perSecond: rate, cpuUs: ((await server.ask("cpu")).cpu - before) / statuses[expected]! }, p99 };
 }
 
 async function streams() {
   const hub = await start("hub", STREAMS / STREAMS_OF_AN_AGENT + 1);
-  const before = (await hub.ask()).rss;
+  const before = (await hub.ask("memory")).rss;
   const plan = { port: hub.port, streams: STREAMS, broadcasts: BROADCASTS, listeners: hub.agents.slice(1), changer: hub.agents[0] };
   let told = Promise.withResolvers<any>();
   const child = Bun.spawn([process.execPath, "--no-env-file", join(import.meta.dir, "stream-load.ts"), JSON.stringify(plan)], {
@@ -69,13 +69,13 @@ async function streams() {
     stdio: ["ignore", "inherit", "inherit"],
   });
   await told.promise;
-  const open = await hub.ask();
+  const open = await hub.ask("memory");
   if (open.streams !== STREAMS) throw new Error(`${open.streams} streams are open`);
   told = Promise.withResolvers();
   child.send("go");
   const { p50, p99, max, error } = await told.promise;
   if (error) throw new Error(error);
-  const after = (await hub.ask()).rss;
+  const after = (await hub.ask("memory")).rss;
   const each = (rss: number) => ((rss - before) / STREAMS / 1024).toFixed(1);
   console.log(`${STREAMS} streams: ${each(open.rss)} KiB of memory each, ${each(after)} after ${BROADCASTS} broadcasts`);
   console.log(`broadcast to all of them: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, longest ${max.toFixed(0)} ms`);
@@ -83,7 +83,12 @@ async function streams() {
   await hub.stop();
 }
 
-type Server = { port: number; agents: Agent[]; ask(): Promise<{ cpu: number; rss: number; streams: number }>; stop(): Promise<unknown> };
+type Server = {
+  port: number;
+  agents: Agent[];
+  ask(about: "cpu" | "memory"): Promise<{ cpu: number; rss: number; streams: number }>;
+  stop(): Promise<unknown>;
+};
 
 async function start(kind: "hub" | "ceiling", agents: number): Promise<Server> {
   let told = Promise.withResolvers<any>();
@@ -94,9 +99,9 @@ async function start(kind: "hub" | "ceiling", agents: number): Promise<Server> {
   const started = await told.promise;
   return {
     ...started,
-    ask() {
+    ask(about) {
       told = Promise.withResolvers();
-      child.send("how are you");
+      child.send(about);
       return told.promise;
     },
     stop() {
