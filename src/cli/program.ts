@@ -57,13 +57,13 @@ const GROUPS: readonly AddGroup[] = [
   addIntake,
   addProject,
   addHarness,
+  addWorker,
   addGate,
   addRedact,
   addRuntime,
   addStore,
   addDemo,
   addCompletion,
-  addWorker,
 ];
 
 /** The program with all its commands, ready to parse. */

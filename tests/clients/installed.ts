@@ -23,7 +23,7 @@ export async function installed(packages: string[]): Promise<string> {
 
 /** A stand-in of the model providers that plays a script. */
 export async function modelStandIn(script: object[]): Promise<{ url: string } & AsyncDisposable> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "stand-ins/model.ts")], {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "model-stand-in.ts")], {
     env: { PATH: process.env["PATH"]!, PORT: "0", LOG: "/dev/null", SCRIPT: JSON.stringify(script) },
     stdout: "pipe",
     stderr: "inherit",
