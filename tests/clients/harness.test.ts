@@ -3,8 +3,11 @@
 import { beforeAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { ask } from "../../src/client/http.ts";
 import { HARNESS_TABLE } from "../../src/runtime/harness/table.ts";
 import { openWorld, workflow } from "../runtime/engine/world.ts";
+import { until } from "../runtime/runtime-process.ts";
+import { serveHub } from "../support/served.ts";
 import { installed, modelStandIn } from "./installed.ts";
 
 type Setup = {
@@ -155,3 +158,32 @@ for (const harness of Object.keys(SETUPS)) {
     expect(run.reason).toStartWith("not_signed_in: ");
   }, 300_000);
 }
+
+test("a worker with a real program answers a message, and goes on in the same session", async () => {
+  await using hub = await serveHub();
+  await using model = await modelStandIn([{ text: "The answer of the worker." }]);
+  const setup = SETUPS["claude"]!(model.url);
+  await using world = await openWorld({}, { hub: () => ({ url: hub.url, project: "demo" }) });
+  const home = join(world.base, "home");
+  mkdirSync(home);
+  const before = { ...process.env };
+  Object.assign(process.env, setup.env, { HOME: home, TMPDIR: home, PATH: `${programs}:${before["PATH"]}` });
+  try {
+    const spec = { name: "reviewer", harness: "claude", model: setup.model };
+    await world.call("POST", "/v1/projects/:projectKey/workers", {}, { body: spec });
+    const { agent, agentKey } = (await ask({ url: hub.url }, "POST", "/v1/agents/register", { body: { name: "alice", project: "demo" } })).body;
+    const headers = { "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agentKey };
+    const report = async () => (await world.call("GET", "/v1/projects/:projectKey/workers")).workers[0];
+    await until(async () => (await report()).agentId !== undefined, "the worker at the hub");
+    for (const content of ["What do you think?", "And now?"]) {
+      const body = { target: "reviewer", content, correlationId: "thread-1" };
+      const { id } = (await ask({ url: hub.url }, "POST", "/v1/messages", { body, headers })).body.message;
+      const answered = (await ask({ url: hub.url }, "GET", `/v1/messages/${id}`, { query: { waitMs: 60_000 }, headers })).body.message;
+      expect(answered.reply?.content ?? JSON.stringify(await report())).toBe("The answer of the worker.");
+    }
+    expect(await report()).toMatchObject({ turns: 2, failures: 0 });
+  } finally {
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+    Object.assign(process.env, before);
+  }
+}, 300_000);
