@@ -152,14 +152,15 @@ const columnsOf = ({ project, now }: Visit): readonly Column<AgentEntry>[] => [
   { head: "Presence", phone: "line", cell: ({ presence }) => <AgentStatus presence={presence} now={now} stack /> },
   { head: "Doing now", phone: "line", cell: ({ work, presence }) => <Doing work={work} presence={presence} now={now} project={project} /> },
   { head: "Open", tight: true, cell: ({ work }) => <OpenCounts work={work} /> },
-  { head: "Leases", cell: ({ leases }) => (leases.length > 0 ? <LeaseChips leases={leases} /> : "–") },
+  { head: "Leases", tight: true, cell: ({ leases }) => (leases.length > 0 ? <LeaseChips leases={leases} /> : "–") },
   { head: "Machine", tight: true, cell: ({ agent }) => (agent.host === null ? <Quiet>not said</Quiet> : <Line text={agent.host} max={28} />) },
 ];
 
 /** What an agent is at: the request it has begun, or how many wait for it. */
 const Doing = ({ work, presence, now, project }: { work: Work; presence: Presence; now: number; project?: string | undefined }) => {
-  const { begun, openIn } = work;
-  const waiting = `${openIn.toLocaleString("en")}${work.orMore ? "+" : ""} ${openIn === 1 ? "request waits" : "requests wait"}`;
+  const { begun, openIn, openOut } = work;
+  const many = (count: number, one: string, more: string): string =>
+    `${count.toLocaleString("en")}${work.orMore ? "+" : ""} ${count === 1 ? one : more}`;
   if (begun)
     return (
       <>
@@ -171,7 +172,8 @@ const Doing = ({ work, presence, now, project }: { work: Work; presence: Presenc
         </Sub>
       </>
     );
-  return openIn > 0 ? <Quiet>{waiting}</Quiet> : <Quiet>nothing open</Quiet>;
+  if (openIn > 0) return <Quiet>{many(openIn, "request waits", "requests wait")}</Quiet>;
+  return <Quiet>{openOut > 0 ? many(openOut, "reply outstanding", "replies outstanding") : "nothing open"}</Quiet>;
 };
 
 const OpenCounts = ({ work: { openIn, openOut, orMore } }: { work: Work }) => {

@@ -54,7 +54,7 @@ export type Strip = {
 export type OverviewData = {
   /** Nothing was ever registered or run here. */
   isNew: boolean;
-  agents: { online: number; total: number };
+  agents: { answering: number; total: number };
   moving: number;
   needs: Needs;
   strip: Strip;
@@ -67,7 +67,7 @@ export async function load(visit: Visit): Promise<OverviewData> {
   const { hub } = visit;
   const { read } = hub.engine;
   const projects = projectsOf(visit);
-  const [total, online, moving, needs, strip, machines, running, feed] = await Promise.all([
+  const [total, online, moving, needs, strip, { machines, silent }, running, feed] = await Promise.all([
     countOver(projects, (project) => read.agents.count(project, COUNT_EXACT_MAX + 1)),
     countOver(projects, (project) => read.projects.countOnline(project)),
     runList.count(hub, projects, "moving"),
@@ -78,7 +78,7 @@ export async function load(visit: Visit): Promise<OverviewData> {
     feedOf(visit, projects),
   ]);
   const isNew = total === 0 && moving === 0 && machines.length === 0 && feed.length === 0;
-  return { isNew, agents: { online, total }, moving, needs, strip, machines, running: running.runs, feed };
+  return { isNew, agents: { answering: online - silent, total }, moving, needs, strip, machines, running: running.runs, feed };
 }
 
 /** Merges what each project has and keeps the first few. */

@@ -29,8 +29,8 @@ export type Machine = {
   agents: OnMachine[];
 };
 
-/** Machines with their agents, those that need a look first. At most MACHINES_SHOWN. */
-export async function machinesOf(visit: Visit, projects: readonly string[]): Promise<Machine[]> {
+/** Machines with their agents, those that need a look first; at most MACHINES_SHOWN. `silent`: agents that are connected but were not heard in time. */
+export async function machinesOf(visit: Visit, projects: readonly string[]): Promise<{ machines: Machine[]; silent: number }> {
   const { hub, now } = visit;
   const { read } = hub.engine;
   const [rows, begun, runtimes] = await Promise.all([
@@ -50,11 +50,13 @@ export async function machinesOf(visit: Visit, projects: readonly string[]): Pro
     if (on.runtime && on.runtime.row.heartbeatAt >= row.heartbeatAt) continue; // the same Runtime reports to each of its projects
     on.runtime = { row, online: presenceOf(row, now, hub.settings.staleMs) === "online", report: (row.report ?? {}) as RuntimeReport };
   }
+  let silent = 0;
   for (const agent of rows.flat()) {
     const presence = presenceAt(hub, agent, now, { begun: working.has(agent.id), open: false });
     machine(agent.host ?? "", agent.host ?? undefined).agents.push({ agent, presence });
+    if (presence.state === "lost contact") silent += 1;
   }
-  return [...machines.values()].sort(byAttention).slice(0, MACHINES_SHOWN);
+  return { machines: [...machines.values()].sort(byAttention).slice(0, MACHINES_SHOWN), silent };
 }
 
 const isAway = ({ runtime }: Machine): boolean => runtime !== undefined && !runtime.online;

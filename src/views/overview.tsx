@@ -74,11 +74,11 @@ const Sentence = ({ data, visit }: { data: OverviewData; visit: Visit }) => {
         </>
       )}
       <LedeLink href={link("/agents", { project })}>
-        {agents.online === agents.total
+        {agents.answering === agents.total
           ? `${agents.total === 1 ? "The agent" : `All ${counted(agents.total)} agents`}`
-          : `${counted(agents.online)} of ${counted(agents.total)} agents`}
+          : `${counted(agents.answering)} of ${counted(agents.total)} agents`}
       </LedeLink>{" "}
-      {agents.online === 1 ? "answers" : "answer"},{" "}
+      {agents.answering === 1 ? "answers" : "answer"},{" "}
       <LedeLink href={link("/runs", { project })}>{moving === 0 ? "no run" : `${counted(moving)} ${moving === 1 ? "run" : "runs"}`}</LedeLink>{" "}
       {moving <= 1 ? "is" : "are"} moving.
     </Lede>

@@ -164,7 +164,7 @@ const PAGES: readonly (readonly [name: string, path: string])[] = [
   ["messages, a rare mode (looks at 1,000)", "/messages?project=shop&box=all&q=mode:steer"],
   ["one message", `/messages/${id("msg", 7)}?project=shop`],
   ["compose", "/messages/new?project=shop"],
-  // ["palette", "/ui/palette?project=shop&q=agent-1"],
+  ["palette", "/ui/palette?project=shop&q=agent-1"],
 ];
 
 async function measure(scale: Scale): Promise<Map<string, Sample[]>> {

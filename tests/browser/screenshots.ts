@@ -1,75 +1,89 @@
-// Renders the dashboard over a living demo: every page in light, dark and phone width to tests/artifacts, and the picture of the README to docs/images.
+// `npm run screenshots`: every page of the dashboard over one lively afternoon, in light, dark and phone width, to tests/artifacts; the few that the
+// documentation shows also to docs/images. The afternoon is always the same one, so a picture changes only when a page does.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { ARTIFACTS, launch, open, PATIENCE_MS } from "./browser.ts";
+import { LIVELY, type Lively, liven } from "../support/lively.ts";
+import { ARTIFACTS, isLive, launch } from "./browser.ts";
+import { serveDashboard } from "./dashboard.ts";
+import { smallPng } from "./small-png.ts";
 
-const ROOT = join(import.meta.dir, "../..");
-const PICTURES = join(ROOT, "docs/images");
-const WARM_UP_MS = 45_000; // until the demo's agents and runs have something to show
-const PAGES = {
+const PICTURES = join(import.meta.dir, "../../docs/images");
+const AFTERNOON = Date.UTC(2026, 10, 30, 14, 2, 10);
+const PICTURE_BYTES_MAX = 120 * 1024;
+const LOOKS = {
+  light: { viewport: { width: 1280, height: 800 }, colorScheme: "light" },
+  dark: { viewport: { width: 1280, height: 800 }, colorScheme: "dark" },
+  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light" },
+} as const;
+type Look = keyof typeof LOOKS;
+/** What the documentation shows: page, look, name of the file. */
+const SHOWN: readonly (readonly [page: string, look: Look, file: string])[] = [
+  ["overview", "light", "overview.png"],
+  ["overview", "dark", "overview-dark.png"],
+  ["overview", "phone", "overview-phone.png"],
+  ["agents", "light", "agents.png"],
+  ["message", "dark", "message-dark.png"],
+];
+
+const pagesOf = ({ agents, openMessage, run }: Lively): Record<string, string> => ({
   overview: "/",
   agents: "/agents",
+  agent: `/agents/${agents["implementer"]!.id}`,
   messages: "/messages",
+  compose: "/messages/new",
   leases: "/leases",
   runs: "/runs",
+  run: `/runs/${run.projectId}/${run.runId}`,
   approvals: "/approvals",
   runtimes: "/runtimes",
   sync: "/sync",
   webhooks: "/webhooks",
   audit: "/audit",
-  search: "/search?q=checkout",
+  search: "/search?q=ledger",
   journal: "/journal",
   context: "/context",
   cost: "/cost",
   settings: "/settings",
-};
-const LOOKS = {
-  light: { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
-  dark: { viewport: { width: 1440, height: 900 }, colorScheme: "dark" },
-  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light" },
-} as const;
+  message: `/messages/${openMessage}`, // last: what it opens shows on the others
+});
 
-const demo = Bun.spawn([process.execPath, "--no-env-file", join(ROOT, "src/main.ts"), "demo", "--json"], { stdout: "pipe", stderr: "inherit" });
+/** Opening a text leaves a line in the audit, which is why no page does it before its turn. */
+async function openTexts(page: Page): Promise<void> {
+  const button = page.getByRole("button", { name: "Show all texts" });
+  if ((await button.count()) > 0) await button.click();
+  await page.locator(".untrusted__text").first().waitFor();
+}
+
+mkdirSync(PICTURES, { recursive: true });
+const browser = await launch();
+const table = await browser.newPage();
+await using hub = await serveDashboard();
+hub.world.clock.now = AFTERNOON;
+const lively = await liven(hub.world.hub, hub.world.clock);
 try {
-  const link = await signInLink(demo.stdout);
-  const browser = await launch();
-  try {
-    const { page, complaints } = await open(browser, link, LOOKS.light);
-    console.log(`waiting ${WARM_UP_MS / 1_000} s for the demo to have something to show`);
-    await Bun.sleep(WARM_UP_MS);
-    mkdirSync(PICTURES, { recursive: true });
-    const origin = new URL(link).origin;
-    for (const [look, { viewport, colorScheme }] of Object.entries(LOOKS)) {
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme });
-      for (const [name, path] of Object.entries(PAGES)) await shoot(page, `${origin}${path}`, join(ARTIFACTS, `demo-${name}-${look}.png`));
-      if (look === "light") await shoot(page, `${origin}/`, join(PICTURES, "overview.png"));
+  const readers = await Promise.all(
+    Object.entries(LOOKS).map(async ([look, options]) => ({ look, ...(await hub.visit(browser, "/", { ...options, role: "admin" })) })),
+  );
+  for (const [name, path] of Object.entries(pagesOf(lively)))
+    for (const { look, page } of readers) {
+      const answer = await page.goto(`${hub.url}${path}${path.includes("?") ? "&" : "?"}project=${LIVELY}`, { waitUntil: "load" });
+      if (answer?.status() !== 200) {
+        console.log(`${path} answers ${answer?.status()}`);
+        continue;
+      }
+      await isLive(page);
+      if (name === "message") await openTexts(page);
+      const whole = await page.screenshot({ path: join(ARTIFACTS, `page-${name}-${look}.png`) });
+      const file = SHOWN.find(([shown, inLook]) => shown === name && inLook === look)?.[2];
+      if (file === undefined) continue;
+      const picture = await smallPng(table, whole);
+      if (picture.byteLength > PICTURE_BYTES_MAX)
+        console.log(`${file} has ${picture.byteLength} bytes; at most ${PICTURE_BYTES_MAX} should be kept in the repository`);
+      await Bun.write(join(PICTURES, file), picture);
     }
-    for (const complaint of complaints) console.log(`complaint: ${complaint}`);
-  } finally {
-    await browser.close();
-  }
+  for (const { look, complaints } of readers) for (const complaint of complaints) console.log(`${look}: ${complaint}`);
+  console.log(`pictures in ${ARTIFACTS} and ${PICTURES}`);
 } finally {
-  demo.kill("SIGINT");
-  await demo.exited;
-}
-
-async function shoot(page: Page, address: string, path: string): Promise<void> {
-  const response = await page.goto(address, { waitUntil: "load", timeout: PATIENCE_MS });
-  if (response?.status() !== 200) return console.log(`${address} answers ${response?.status()}`);
-  await page.screenshot({ path });
-  console.log(path.slice(ROOT.length + 1));
-}
-
-/** The first JSON document that the demo prints. */
-async function signInLink(stream: ReadableStream<Uint8Array>): Promise<string> {
-  let text = "";
-  for await (const bytes of stream) {
-    text += new TextDecoder().decode(bytes);
-    try {
-      return (JSON.parse(text) as { signIn: string }).signIn;
-    } catch {} // not whole yet
-  }
-  throw new Error(`the demo ended before it printed its address: ${text}`);
+  await browser.close();
 }

@@ -22,7 +22,7 @@ test("each agent shows its presence with evidence, what it is at, what is open a
   it.clock.now += 20_000;
   const { html } = await it.get("/agents?project=shop", { cookie: (await it.signIn("viewer")).cookie });
   expect(rows(html)).toEqual([
-    "·· ann test lost contact last seen 40 s ago, bound 30 s nothing open 0 in · 2 out – not said",
+    "·· ann test lost contact last seen 40 s ago, bound 30 s 2 replies outstanding 0 in · 2 out – not said",
     "·· bob test working heartbeat 20 s ago Request 1 from ann turn started 40 s ago 2 in · 0 out branch:main not said",
   ]);
   expect(attributesOf(html, "tbody .status", "data-bound")).toEqual([null, "30000"]);
@@ -51,6 +51,30 @@ test("a name is found by its beginning, in any case", async () => {
   expect(await found("planner")).toEqual(["·· planner"]);
   expect(await found("x")).toEqual([]);
   expect(textsOf((await it.get("/agents?q=x", { cookie })).html, ".empty h3")).toEqual(["No agent's name begins with that."]);
+});
+
+test("agents are found by their machine; a rare one is looked for in a bounded number of agents", async () => {
+  await using it = await open();
+  const on = (name: string, host: string) => it.call("POST", "/v1/agents/register", { body: { name, host, project: "shop" } });
+  await on("ann", "build-01");
+  await on("bea", "Build-01");
+  await on("cat", "studio");
+  const { cookie } = await it.signIn();
+  const found = async (q: string) => textsOf((await it.get(`/agents?q=${encodeURIComponent(q)}`, { cookie })).html, "tbody .who");
+  expect(await found("machine:build-01")).toEqual(["·· ann", "·· bea"]);
+  expect(await found("machine:build-01 b")).toEqual(["·· bea"]);
+  await it.hub.engine.write("shop", async (tx) => {
+    for (let n = 0; n < 1_050; n++)
+      await tx.agents.insert({
+        ...(await tx.agents.findByName("shop", "ann"))!,
+        id: `agt_x${n}`,
+        name: `m${n}`,
+        nameFolded: `m${String(n).padStart(4, "0")}`,
+      });
+  });
+  const page = await it.get("/agents?q=machine:studio+m", { cookie });
+  expect([textsOf(page.html, "tbody tr"), textsOf(page.html, ".empty h3")]).toEqual([[], ["No agent here names that machine."]]);
+  expect((await it.get(hrefOf(page.html, "Older")!, { cookie })).status).toBe(200);
 });
 
 test("pages of fifty cover every agent of every project once, in order", async () => {

@@ -35,7 +35,7 @@ test("the sentence counts what needs a person, what is broken, who answers and w
   await liven(it.hub, it.clock);
   const { html } = await it.get(`/?project=${LIVELY}`, { cookie: (await it.signIn()).cookie });
   expect(textsOf(html, ".lede")).toEqual([
-    "7 things need you, the oldest for 52 min. One sync conflict is open. 32 of 33 agents answer, 4 runs are moving.",
+    "7 things need you, the oldest for 52 min. One sync conflict is open. 30 of 33 agents answer, 4 runs are moving.",
   ]);
   expect(attributesOf(html, ".lede a", "href")).toEqual([
     "#needs",
@@ -53,7 +53,9 @@ test("the sentence counts what needs a person, what is broken, who answers and w
   ]);
   expect(textsOf(html, ".machine__name")).toEqual(["laptop-m3", "build-01", "studio", "ci-spot-eu-west-3-a7f2"]);
   expect(textsOf(html, ".machine .status")[0]).toBe("lost contact last seen 3 min ago");
-  expect(attributesOf(html, ".machine .pips a", "class").filter((name) => name === "pip-run")).toHaveLength(2);
+  expect(attributesOf(html, ".machine .pips i", "class").filter((name) => name === "pip-run")).toHaveLength(2);
+  expect(attributesOf(html, ".machine .pips", "aria-label").at(-1)).toBe("7 agents: 1 working, 6 idle");
+  expect(attributesOf(html, ".machine .pips", "href")[1]).toBe(`/agents?project=${LIVELY}&show=online&q=machine%3Abuild-01`);
   expect(textsOf(html, ".stat__value")[0]).toMatch(/^4\d\d$/);
 });
 
