@@ -5,6 +5,9 @@ import type { Dialect } from "./dialect.ts";
 import type { AgentRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
+/** What a sender must know of an agent. */
+export type AgentTarget = Pick<AgentRow, "id" | "project" | "name" | "online" | "retiredAt">;
+
 export function agentStore(dialect: Dialect) {
   return { ...oneAgent(dialect), ...manyAgents(dialect), ...agentPages(dialect) };
 }
@@ -20,6 +23,13 @@ function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
   const findByName = one(
     db
       .select()
+      .from(agents)
+      .where(and(eq(agents.project, slot("project")), eq(agents.nameFolded, slot("nameFolded")))),
+  );
+  // What a send asks of its target: fewer columns than a whole agent.
+  const target = one(
+    db
+      .select({ id: agents.id, project: agents.project, name: agents.name, online: agents.online, retiredAt: agents.retiredAt })
       .from(agents)
       .where(and(eq(agents.project, slot("project")), eq(agents.nameFolded, slot("nameFolded")))),
   );
@@ -58,6 +68,8 @@ function oneAgent({ db, tables: { agents }, one, run, locked }: Dialect) {
     find: (id: string) => find({ id }),
     lock: (id: string) => lock({ id }),
     findByName: (project: string, name: string) => findByName({ project, nameFolded: name.toLowerCase() }),
+    /** The agent of a name, as far as a sender must know it. */
+    findTarget: (project: string, name: string): Promise<AgentTarget | undefined> => target({ project, nameFolded: name.toLowerCase() }),
     insert: (row: AgentRow) => insert(row),
     resume: (row: AgentRow) => resume(row),
     setOnline: (id: string, online: 0 | 1, at: number) => setOnline({ id, online, at }),

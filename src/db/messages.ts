@@ -13,6 +13,14 @@ export function messageStore(dialect: Dialect) {
 // A literal: a bound value would hide the partial index from SQLite's planner.
 const openState = ({ messages }: Dialect["tables"]) => sql`${messages.isOpen} = 1`;
 
+/** Columns that are null until something happens to a message. */
+export const NULL_AT_FIRST = [
+  ...(["pushedAt", "deliveredAt", "turnStartedAt", "repliedAt", "cancelledAt", "endedAt"] as const),
+  ...(["replyContent", "replyHash", "error", "dismissedAt"] as const),
+] as const;
+/** What is known of a message when it is queued. */
+export type QueuedRow = Omit<MessageRow, (typeof NULL_AT_FIRST)[number] | "status" | "isOpen">;
+
 /** One message by its id or key, its number, its changes. */
 function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }, one, run, locked }: Dialect) {
   const byId = db
@@ -43,6 +51,9 @@ function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }
       .where(eq(eventCounters.project, slot("project"))),
   );
   const insert = run(db.insert(messages).values(everySlot(messages)));
+  const { status, isOpen, ...named } = everySlot(messages);
+  const given = Object.fromEntries(Object.entries(named).filter(([name]) => !NULL_AT_FIRST.some((other) => other === name))) as typeof named;
+  const insertQueued = run(db.insert(messages).values({ ...given, status: "queued", isOpen: 1 }));
   const settle = run(
     db
       .update(messages)
@@ -82,6 +93,8 @@ function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }
       return { seq: start?.seq ?? 0, recipientSeq: start?.recipientSeq ?? 0 };
     },
     insert: (row: MessageRow) => insert(row),
+    /** A message to which nothing has happened yet: half as many values to hand over. */
+    insertQueued: (row: QueuedRow) => insertQueued(row),
     settle: (row: MessageRow) => settle(row),
   };
 }

@@ -1,7 +1,9 @@
 // Messages: queued → delivered → replied, or cancelled, or expired. Every change appends one event whose data names the parties, never the text.
 // Codes: idempotency_conflict, target_not_found, self_target, workflow_context_forbidden, message_not_found, message_forbidden,
 // invalid_message_state, duplicate_reply.
-import type { AgentRow, MessageRow } from "../db/schema.ts";
+import type { AgentTarget } from "../db/agents.ts";
+import type { QueuedRow } from "../db/messages.ts";
+import type { MessageRow } from "../db/schema.ts";
 import type { AuditNote, Tx } from "../db/tx.ts";
 import { canonical, sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
@@ -68,17 +70,21 @@ export async function sendAs(tx: Tx, sender: Party, request: SendRequest, more: 
   return { message, idempotent: false };
 }
 
-type Settled = "id" | "recipientSeq" | "status" | "createdAt" | keyof typeof NOTHING_HAPPENED;
 /** Stores a new request under the next number of its recipient. @param by who acts: the sender, or a person for it */
-export async function store(tx: Tx, by: Pick<Party, "id" | "audit">, request: Omit<MessageRow, Settled>): Promise<MessageRow> {
+export async function store(
+  tx: Tx,
+  by: Pick<Party, "id" | "audit">,
+  request: Omit<QueuedRow, "id" | "recipientSeq" | "createdAt">,
+): Promise<MessageRow> {
   const recipientSeq = await tx.messages.takeSeq(request.recipientId);
-  const message: MessageRow = { ...request, id: tx.newId("msg"), recipientSeq, status: "queued", createdAt: tx.now, ...NOTHING_HAPPENED };
-  await tx.messages.insert(message);
+  const message: MessageRow = { ...request, id: tx.newId("msg"), recipientSeq, createdAt: tx.now, ...NOTHING_HAPPENED };
+  await tx.messages.insertQueued(message);
   record(tx, "queued", by, message);
   return message;
 }
 
 const NOTHING_HAPPENED = {
+  status: "queued",
   isOpen: 1,
   pushedAt: null,
   deliveredAt: null,
@@ -110,9 +116,9 @@ function isSame(earlier: MessageRow, request: SendRequest, ttlMs: number, { work
 
 const AGENT_ID = /^agt_[0-9a-f]{32}$/;
 
-async function findTarget(tx: Tx, sender: Party, { target, allowOffline }: SendRequest): Promise<AgentRow> {
+async function findTarget(tx: Tx, sender: Party, { target, allowOffline }: SendRequest): Promise<AgentTarget> {
   const byId = AGENT_ID.test(target) ? await tx.agents.find(target) : undefined;
-  const recipient = byId?.project === sender.project ? byId : await tx.agents.findByName(sender.project, target);
+  const recipient = byId?.project === sender.project ? byId : await tx.agents.findTarget(sender.project, target);
   if (recipient?.id === sender.id) throw new HubError("self_target", "an agent cannot write to itself");
   if (!recipient) throw new HubError("target_not_found", "no agent of this name or id is known in the project");
   if (recipient.retiredAt !== null) throw new HubError("target_not_found", `${recipient.name} is retired`);

@@ -12,10 +12,15 @@ import { newId } from "../../src/protocol/ids.ts";
 /** A rate: operations a second by the wall clock, and microseconds of processor per operation. The second says more on a busy machine. */
 export type Rate = { perSecond: number; cpuUs: number };
 
-/** A hub on a durable store in a folder of its own. */
-export async function openBenchHub(): Promise<{ hub: Hub; engine: Engine; close(): Promise<void> }> {
+/** A hub on a durable store in a folder of its own. @param change what to do with the data file before it is used */
+export async function openBenchHub(change?: (path: string) => void): Promise<{ hub: Hub; engine: Engine; close(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "kxm-bench-"));
-  const engine = await openEngine({ path: join(folder, "kxm.db"), clock: Date.now, newId });
+  const path = join(folder, "kxm.db");
+  if (change) {
+    await (await openEngine({ path, clock: Date.now, newId })).close();
+    change(path);
+  }
+  const engine = await openEngine({ path, clock: Date.now, newId });
   const stop = new AbortController();
   const settings = { ...defaultSettings(), rateLimit: undefined };
   const hub = openHub({ engine, clock: Date.now, settings, log: silent, stopping: stop.signal });
