@@ -21,6 +21,11 @@ export const NULL_AT_FIRST = [
 /** What is known of a message when it is queued. */
 export type QueuedRow = Omit<MessageRow, (typeof NULL_AT_FIRST)[number] | "status" | "isOpen">;
 
+const slotsAtFirst = (messages: Dialect["tables"]["messages"]) => {
+  const { status, isOpen, ...named } = everySlot(messages);
+  return Object.fromEntries(Object.entries(named).filter(([name]) => !NULL_AT_FIRST.some((other) => other === name))) as typeof named;
+};
+
 /** One message by its id or key, its number, its changes. */
 function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }, one, run, locked }: Dialect) {
   const byId = db
@@ -51,9 +56,7 @@ function oneMessage({ db, tables: { messages, recipientCounters, eventCounters }
       .where(eq(eventCounters.project, slot("project"))),
   );
   const insert = run(db.insert(messages).values(everySlot(messages)));
-  const { status, isOpen, ...named } = everySlot(messages);
-  const given = Object.fromEntries(Object.entries(named).filter(([name]) => !NULL_AT_FIRST.some((other) => other === name))) as typeof named;
-  const insertQueued = run(db.insert(messages).values({ ...given, status: "queued", isOpen: 1 }));
+  const insertQueued = run(db.insert(messages).values({ ...slotsAtFirst(messages), status: "queued", isOpen: 1 }));
   const settle = run(
     db
       .update(messages)

@@ -34,7 +34,7 @@ function fieldsOf(schema: TSchema, into = new Set<string>()): Set<string> {
 test("every field of every file is in an example", () => {
   const shown = Object.values(files).join("\n");
   for (const schema of [ProjectFile, AgentFile, WorkflowFile, GateCommand, GateArtifacts, PricesFile, MemoryFile])
-    for (const field of fieldsOf(schema)) expect(`${shown}\n${text}`, field).toMatch(new RegExp("(?:^|[\\s{`])" + field + ":", "m"));
+    for (const field of fieldsOf(schema)) expect(`${shown}\n${text}`, field).toMatch(new RegExp(`(?:^|[\\s{\`])${field}:`, "m"));
 });
 
 test("every rule of the graph is in the page", () => {

@@ -51,7 +51,8 @@ test("a change may come from the hub's own origin only, or from no page at all",
 });
 
 test("what the browser says of where a change comes from counts, too: a form of ours has no origin, because our pages send no referrer", () => {
-  const from = (site: string, origin?: string) => verdict(request("127.0.0.1:7331", { "sec-fetch-site": site, ...(origin !== undefined && { origin }) }));
+  const from = (site: string, origin?: string) =>
+    verdict(request("127.0.0.1:7331", { "sec-fetch-site": site, ...(origin !== undefined && { origin }) }));
   expect(from("same-origin", "null")).toBe("admitted");
   expect(from("none")).toBe("admitted");
   for (const site of ["cross-site", "same-site"])

@@ -8,9 +8,9 @@ import { sh } from "./engine/world.ts";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 let base: string;
 let folder: string;
-const kxm = async (...args: string[]) => {
+const kxmIn = async (cwd: string, ...args: string[]) => {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
-    cwd: folder,
+    cwd,
     env: { PATH: process.env["PATH"]!, HOME: base, USER: "ana", KXM_STATE_HOME: join(base, "state") },
     stdout: "pipe",
     stderr: "pipe",
@@ -19,10 +19,12 @@ const kxm = async (...args: string[]) => {
   const [out, err, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   return { out, err, code };
 };
-beforeAll(() => {
+const kxm = (...args: string[]) => kxmIn(folder, ...args);
+beforeAll(async () => {
   base = mkdtempSync("/dev/shm/kxm-cli-");
   folder = join(base, "shop");
-  sh(base, "mkdir shop && cd shop && git init -q");
+  sh(base, "git init -q shop && git init -q empty");
+  expect((await kxm("init")).code).toBe(0);
 });
 afterAll(async () => {
   try {
@@ -32,23 +34,24 @@ afterAll(async () => {
 });
 
 test("in an empty repository: init, run, list, show, receipt", async () => {
-  expect(await kxm("run", "hello")).toMatchObject({ code: 1, err: expect.stringContaining("`kxm init` makes one") });
-  const init = await kxm("init", "--json");
+  const here = (...args: string[]) => kxmIn(join(base, "empty"), ...args);
+  expect(await here("run", "hello")).toMatchObject({ code: 1, err: expect.stringContaining("`kxm init` makes one") });
+  const init = await here("init", "--json");
   expect(JSON.parse(init.out)).toMatchObject({ kept: [], written: expect.arrayContaining([".kxm/project.yaml", ".kxm/workflows/default.yaml"]) });
-  const run = await kxm("run", "Say hello\u001b]0;owned\u0007");
+  const run = await here("run", "Say hello\u001b]0;owned\u0007");
   expect(run.code).toBe(0);
   expect(run.out).toContain("review: passed");
   expect(run.out).toContain("run completed");
   expect(run.out).not.toContain("\u001b]");
-  const listed = JSON.parse((await kxm("runs", "list", "--json")).out);
+  const listed = JSON.parse((await here("runs", "list", "--json")).out);
   expect(listed.runs).toHaveLength(1);
-  const shown = JSON.parse((await kxm("runs", "show", listed.runs[0].runId, "--json")).out);
+  const shown = JSON.parse((await here("runs", "show", listed.runs[0].runId, "--json")).out);
   expect(shown).toMatchObject({
     status: "completed",
     workflowId: "default",
     steps: [{ id: "plan" }, { id: "work" }, { id: "review", status: "passed" }],
   });
-  expect((await kxm("runs", "receipt")).out).toContain("holds");
+  expect((await here("runs", "receipt")).out).toContain("holds");
 }, 60_000);
 
 test("--json is one line per event, the last one the end of the run", async () => {
