@@ -22,7 +22,11 @@ import {
 } from "./tx.ts";
 
 /** The first store failure of a call. A rule that swallows it fails all the same, because on PostgreSQL its transaction would be dead. */
-export type Fault = { first: unknown };
+export type Fault = {
+  first: unknown;
+  /** Whether the call has changed anything, or tried to. */
+  wrote: boolean;
+};
 type OnFailure = (error: unknown) => unknown;
 /** For the stores of a transaction. */
 export const keepIn = (fault: Fault) => (error: unknown) => {
@@ -74,8 +78,10 @@ export class Connection {
  * two hundred queries opens in milliseconds.
  * @param options.onlyReads refuses every query that is not a select
  * @param options.onFailure what a caller is told of a failure
+ * @param options.onWrite called before each query that is not a select
  */
-export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = false }: { onFailure: OnFailure; onlyReads?: boolean }): Dialect {
+export function sqliteDialect(pick: () => Connection, options: { onFailure: OnFailure; onlyReads?: boolean; onWrite?: () => void }): Dialect {
+  const { onFailure, onlyReads = false, onWrite } = options;
   const db = drizzle({ prepare: (sql: string) => pick().database.prepare(sql) } as never, { casing: "snake_case" }); // it calls nothing else
   const lazily = (query: any) => {
     const statements = new Map<Connection, { epoch: number; it: Compiled }>();
@@ -83,8 +89,10 @@ export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = f
       const connection = pick();
       const known = statements.get(connection);
       if (known?.epoch === connection.epoch) return known.it;
-      if (onlyReads && !/^select /.test(query.toSQL().sql)) throw new Error("engine.read only reads: change things in engine.write");
-      const it = compile(query.prepare());
+      const reads = /^select /.test(query.toSQL().sql);
+      if (onlyReads && !reads) throw new Error("engine.read only reads: change things in engine.write");
+      const compiled = compile(query.prepare());
+      const it = reads || !onWrite ? compiled : telling(compiled, onWrite);
       statements.set(connection, { epoch: connection.epoch, it });
       return it;
     };
@@ -122,9 +130,28 @@ export function sqliteDialect(pick: () => Connection, { onFailure, onlyReads = f
           for (const row of rows) it().run(row);
         });
     },
-    now: async (query: any) => guarded(() => query.all()),
+    now: async (query: any) => {
+      onWrite?.(); // it may be anything
+      return guarded(() => query.all());
+    },
   };
 }
+
+/** The same query, which says beforehand that it changes something. */
+const telling = ({ run, all, one }: Compiled, onWrite: () => void): Compiled => ({
+  run: (slots) => {
+    onWrite();
+    return run(slots);
+  },
+  all: (slots) => {
+    onWrite();
+    return all(slots);
+  },
+  one: (slots) => {
+    onWrite();
+    return one(slots);
+  },
+});
 
 /** Runs an async function to its end inside this turn of the event loop. One that waits for anything a turn cannot bring is a ForeignAwait. */
 export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
@@ -144,6 +171,7 @@ export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
 /** One call. Whether it stays, and when its events are numbered and stored, is up to the transaction around it. */
 export function settleRule(stores: Stores, fault: Fault, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<unknown>) {
   fault.first = undefined;
+  fault.wrote = false;
   const tx = new Tx(stores, context.now, context.newId);
   const outcome = settleNow(() => rule(tx));
   tx.close();
@@ -159,7 +187,7 @@ export function storeEvents(stores: Stores, appended: AppendedEvent[]): void {
 
 /** One rule in a durable transaction of its own, outside any lane: for a store that nobody serves (opening, restoring). @throws what the rule throws */
 export function writeOnce<T>(database: Database, context: { now: number; newId: (prefix: IdPrefix) => string }, rule: Rule<T>): T {
-  const fault: Fault = { first: undefined };
+  const fault: Fault = { first: undefined, wrote: false };
   const connection = new Connection(database);
   const stores = openStores(sqliteDialect(() => connection, { onFailure: keepIn(fault) }));
   return database

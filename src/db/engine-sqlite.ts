@@ -1,5 +1,5 @@
-// SQLite: one write connection, one read connection. Calls of one turn of the event loop share one durable COMMIT, each in its own savepoint.
-// A batch runs from BEGIN to COMMIT without leaving its turn, so nothing else can ever see or touch the open transaction.
+// SQLite: one write connection, one read connection. Calls of one turn of the event loop share one durable COMMIT. When one of them fails after it wrote,
+// the batch starts over with a savepoint around each. It runs from BEGIN to COMMIT without leaving its turn: nothing else sees the open transaction.
 
 import { WAL_BYTES_MAX, WRITE_BATCH_MAX, WRITE_BATCH_MS_MAX } from "../protocol/limits.ts";
 import { asUnavailable, codeOf, type Fault, keepIn, settleRule, sqliteDialect, storeEvents, unavailability } from "./dialect-sqlite.ts";
@@ -29,8 +29,11 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   const { clock, newId, queueMax = QUEUE_MAX, batchMax = WRITE_BATCH_MAX, batchMs = WRITE_BATCH_MS_MAX } = options;
   const { idleMs = IDLE_MS, walMax = WAL_BYTES_MAX, log = () => {} } = options;
   const file = await openStoreFile(path, { ...options, log });
-  const fault: Fault = { first: undefined };
-  const stores = openStores(sqliteDialect(() => file.writer, { onFailure: keepIn(fault) }));
+  const fault: Fault = { first: undefined, wrote: false };
+  const onWrite = () => {
+    fault.wrote = true;
+  };
+  const stores = openStores(sqliteDialect(() => file.writer, { onFailure: keepIn(fault), onWrite }));
   // The writer's cache is warm, the reader's is emptied by every commit: so reads go to the writer while it has no transaction open. During a batch other
   // callers run only as microtasks of its turn; they, and everybody while the writer is broken, get the reader, which sees committed state only.
   const read = openStores(sqliteDialect(() => (inBatch || broken ? file.reader : file.writer), { onFailure: asUnavailable, onlyReads: true }));
@@ -54,6 +57,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     const calls: Call[] = [];
     const outcomes: Outcome<unknown>[] = [];
     const committed: AppendedEvent[] = [];
+    let careful = false;
     try {
       repair(started);
       statements.begin.run();
@@ -62,7 +66,12 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
       while (queue.length > 0 && calls.length < batchMax && performance.now() - started < batchMs) {
         const call = queue.shift()!;
         calls.push(call);
-        outcomes.push(perform(call.rule, committed));
+        const outcome = careful ? performAlone(call.rule, committed) : perform(call.rule, committed);
+        if (outcome) outcomes.push(outcome);
+        else {
+          careful = true;
+          outcomes.splice(0, outcomes.length, ...startOver(calls, committed));
+        }
       }
       storeEvents(stores, committed); // numbered together: one look at the counter a project, not one a call
       statements.commit.run(); // the fsync: nobody is answered before it returns
@@ -88,16 +97,40 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
     }
   }
 
-  function perform(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> {
+  /**
+   * Runs a call without a savepoint, which would copy every page it touches. Most calls end well, or are refused before they change anything.
+   * @returns undefined when it failed after it had: what it changed cannot be taken back alone
+   */
+  function perform(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> | undefined {
+    const { outcome, appended } = settleRule(stores, fault, { now: clock(), newId }, rule);
+    requireTransaction();
+    if (!outcome.ok && fault.wrote) return undefined;
+    if (outcome.ok) committed.push(...appended);
+    return outcome;
+  }
+
+  /** The batch from its beginning, each call in a savepoint of its own: the one that fails is taken back alone. Rules may run again. */
+  function startOver(calls: readonly Call[], committed: AppendedEvent[]): Outcome<unknown>[] {
+    statements.rollback.run();
+    statements.begin.run();
+    committed.length = 0;
+    return calls.map(({ rule }) => performAlone(rule, committed));
+  }
+
+  function performAlone(rule: Rule<unknown>, committed: AppendedEvent[]): Outcome<unknown> {
     statements.savepoint.run();
     const { outcome, appended } = settleRule(stores, fault, { now: clock(), newId }, rule);
-    // Disk full and I/O errors may have rolled back the whole transaction, not only this call: then everyone in it failed.
-    if (!file.writer.database.inTransaction) throw fault.first ?? new Error("the transaction is gone");
-    if (unavailability(fault.first) !== undefined) throw fault.first;
+    requireTransaction();
     if (!outcome.ok) statements.undo.run();
     statements.release.run();
     if (outcome.ok) committed.push(...appended);
     return outcome;
+  }
+
+  /** Disk full and I/O errors may have rolled back the whole transaction, not only this call: then everyone in it failed. */
+  function requireTransaction() {
+    if (!file.writer.database.inTransaction) throw fault.first ?? new Error("the transaction is gone");
+    if (unavailability(fault.first) !== undefined) throw fault.first;
   }
 
   /** Data or log removed while we ran: what was just committed would not be found at the next start, so nobody may be told it is durable. */
