@@ -1,9 +1,11 @@
 // What the supervisor and an engine promise each other. The supervisor owns stores, commands, sync and the local API; the engine makes runs go on.
 import type { CommandKind, CommandPayload, RuntimeReport } from "../protocol/sync.ts";
 import type { Clock } from "./clock.ts";
+import type { HubAddress } from "./hub-agent.ts";
 import type { NewId } from "./ids.ts";
 import type { LocalRoute } from "./local-route.ts";
 import type { Log } from "./log.ts";
+import type { Machine } from "./machine.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import type { EventStore, StoreTx } from "./store/event-store.ts";
 import type { PromptStore } from "./store/prompts.ts";
@@ -47,6 +49,7 @@ export type EngineParts = {
   runtimeId: string;
   version: string;
   clock: Clock;
+  machine: Machine;
   newId: NewId;
   redactor: Redactor;
   /** Registers a secret before it can appear anywhere, such as an agent's key. */
@@ -58,7 +61,7 @@ export type EngineParts = {
    * Where the hub of a checkout (or of the machine) is and what to show it, if this machine is bound to one. Asked anew each time: the binding may
    * change, and checkouts may report to different projects of the hub.
    */
-  hub(project?: Project): { url: string; project: string; token?: string } | undefined;
+  hub(project?: Project): HubAddress | undefined;
   /** The same transaction, effect and answer as a command from the hub: for the engine's own decisions that must happen once. */
   apply(
     project: Project,

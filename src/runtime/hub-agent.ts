@@ -1,13 +1,13 @@
 // The Runtime as an agent of the hub: one name per use, registered when first needed, its key kept in a private file, so that a restart is the same agent.
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { type Answered, ask, type Exchange, HubRefusal, open } from "../client/http.ts";
+import { type Answered, ask, type Connection, type Exchange, HubRefusal, open } from "../client/http.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
 import { privateFolder, readPrivate, removePrivate, writePrivate } from "./paths.ts";
 
 /** Where the hub is and what to show it. */
-export type HubAddress = { url: string; project: string; token?: string };
+export type HubAddress = Connection & { project: string };
 type Kept = { url: string; project: string; name: string; id: string; key: string };
 
 export type HubAgentOptions = {

@@ -24,6 +24,8 @@ export type ProjectsOptions = {
   random?: () => number;
   redactor: Redactor;
   log: Log;
+  /** Opens event stores; another one only in tests. */
+  openStore?: typeof openEventStore;
   /** Path of a project's databases. */
   paths(key: string): { folder: string; events: string; prompts: string };
   /** A checkout can run: called for each store that is opened while its folder is there. */
@@ -140,12 +142,12 @@ function usable({ open, unavailable, row }: ProjectEntry): OpenProject {
 }
 
 function open(row: RegisteredProject, options: ProjectsOptions): OpenProject {
-  const { registry, generation, clock, newId, random, redactor } = options;
+  const { registry, generation, clock, newId, random, redactor, openStore = openEventStore } = options;
   const paths = options.paths(row.projectKey);
   privateFolder(paths.folder);
   redactor.addFolder(row.projectRoot); // before anything of this project can be written
   const { projectId, projectKey: key, projectRoot: root, name } = row;
-  const store = openEventStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
+  const store = openStore({ path: paths.events, projectId, runtimeId: registry.runtimeId, generation, redactor, clock, newId });
   try {
     const prompts = openPromptStore(paths.prompts, { redactor, clock });
     return { key, projectId, name, root, folder: paths.folder, store, prompts, pusher: pusher({ store, projectId, clock, random }) };

@@ -4,24 +4,25 @@ import { homedir } from "node:os";
 import { proofOf } from "../client/local-runtime.ts";
 import { type StatePaths, stateRoot } from "../client/state-paths.ts";
 import { sha256 } from "../protocol/canonical.ts";
-import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
-import type { RuntimeCommand } from "../protocol/sync.ts";
+import type { RuntimeRefusal } from "../protocol/runtime-errors.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { applyCommand } from "./command-effects.ts";
 import type { Engine, EngineParts, MakeEngine, Project } from "./contract.ts";
 import { type NewId, newId } from "./ids.ts";
 import { serveLocalApi } from "./local-api.ts";
 import { supervisorRoutes } from "./local-routes.ts";
-import { type Log, openLog } from "./log.ts";
+import { openLog } from "./log.ts";
+import { type Machine, thisMachine } from "./machine.ts";
 import { createPrivate, prepareStateRoot, readPrivate, writePrivate } from "./paths.ts";
 import { startOf } from "./process-identity.ts";
-import { openProjects, type Projects } from "./projects.ts";
-import { type KnownSecrets, knownSecrets } from "./redact/known-secrets.ts";
-import { createRedactor, type Redactor } from "./redact/redactor.ts";
+import type { Projects } from "./projects.ts";
+import { knownSecrets } from "./redact/known-secrets.ts";
+import { createRedactor } from "./redact/redactor.ts";
 import { scanFiles } from "./redact/scan.ts";
 import { HEARTBEAT_MS, openRegistry, type Registry, SUPERVISOR_STALE_MS } from "./registry.ts";
-import { type BindingSource, bindingSource, tokenFor } from "./sync/binding.ts";
-import { createSync, type Sync, syncInterval } from "./sync/loop.ts";
+import { type BindingSource, bindingSource } from "./sync/binding.ts";
+import { type Sync, syncInterval } from "./sync/loop.ts";
+import { heartbeats, type RuntimeParts, wire } from "./wiring.ts";
 
 /** A clean stop takes at most this long. */
 const STOP_MS = 5_000;
@@ -33,6 +34,7 @@ export type SupervisorOptions = {
   /** State root; by default that of the environment. */
   root?: string;
   clock?: Clock;
+  machine?: Machine;
   newId?: NewId;
   random?: () => number;
   staleMs?: number;
@@ -74,26 +76,20 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
     throw error;
   }
   const { log, close: closeLog } = openLog(paths.log, { clock, redactor });
-  const held = { options, paths, known, redactor, registry, generation, token, log, clock };
-  return await serve(held, closeLog).catch((error) => {
+  const parts: RuntimeParts = {
+    ...{ version, makeEngine: options.makeEngine, paths, registry, generation, known, redactor, clock, log, random: options.random },
+    binding: bindingSource(paths, env, known),
+    machine: options.machine ?? thisMachine,
+    newId: options.newId ?? newId,
+    syncIntervalMs: syncInterval(env["KXM_RUNTIME_SYNC_INTERVAL_MS"]),
+  };
+  return await serve({ parts, token, heartbeatMs }, closeLog).catch((error) => {
     log("start_failed", { level: "error", reason: String(error?.message ?? error) });
     registry.release(generation);
     registry.close();
     throw error;
   });
 }
-
-type Held = {
-  options: SupervisorOptions;
-  paths: StatePaths;
-  known: KnownSecrets;
-  redactor: Redactor;
-  registry: Registry;
-  generation: number;
-  token: string;
-  log: Log;
-  clock: Clock;
-};
 
 /** Takes the record. A supervisor that is there but silent is watched for two heartbeats first: it may only have been asleep. */
 async function take(
@@ -107,17 +103,18 @@ async function take(
   return registry.acquire(candidate, { generation, heartbeatAt });
 }
 
-async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
-  const { options, paths, registry, generation, token, log } = held;
+/** What a serving supervisor has beyond its parts. */
+type Held = { parts: RuntimeParts; token: string; heartbeatMs: number };
+
+async function serve({ parts, token, heartbeatMs }: Held, closeLog: () => void): Promise<Supervisor> {
+  const { paths, registry, generation, log, binding, version } = parts;
   const ending = Promise.withResolvers<Ended>();
-  const binding = bindingSource(paths, options.env, held.known);
-  const engine: Engine = options.makeEngine(engineParts(held, binding, () => engine));
-  const { projects, sync } = wire(held, binding, engine);
+  const { engine, projects, sync } = wire(parts);
   learnTokens(binding);
   let stopping: Promise<void> | undefined;
   const stop = (end: Ended): Promise<void> => {
     stopping ??= (async () => {
-      clearInterval(heartbeat);
+      stopBeating();
       await sync.stop();
       if (end.reason === "superseded") projects.closeAll(); // the runs' processes are the new owner's
       await engine.stop(end.reason === "asked" ? STOP_MS : 0);
@@ -138,22 +135,22 @@ async function serve(held: Held, closeLog: () => void): Promise<Supervisor> {
     sync,
     binding,
     engine,
-    version: options.version,
+    version,
     stop: asked,
     generation,
     apply: applier(engine),
     scan: (signal) =>
       scanFiles(
         [...projects.entries().flatMap(({ row }) => filesOf(paths, row.projectKey)), paths.registry, paths.log, `${paths.log}.1`],
-        held.redactor,
+        parts.redactor,
         signal,
       ),
   });
   const api = serveLocalApi({ routes: [...routes, ...engine.routes], token, log, proof: (nonce) => proofOf(token, nonce) });
   registry.listening(generation, api.port);
   projects.refresh();
-  const heartbeat = heartbeats(held, (error) => void stop({ reason: "superseded", error }));
-  log("runtime_started", { generation, port: api.port, version: options.version });
+  const stopBeating = heartbeats(parts, heartbeatMs, (error) => void stop({ reason: "superseded", error }));
+  log("runtime_started", { generation, port: api.port, version });
   sync.start();
   return { runtimeId: registry.runtimeId, generation, port: api.port, token, paths, projects, sync, ended: ending.promise, stop: asked };
 }
@@ -170,73 +167,8 @@ function learnTokens(binding: BindingSource) {
   } catch {} // sync reads it again and says why it cannot
 }
 
-/** Beats until the record is somebody else's. A beat that cannot be written is told once: the process is still the owner. */
-function heartbeats({ registry, generation, log, options }: Held, lost: (error: RuntimeRefusal) => void): Timer {
-  let failing = false;
-  return setInterval(() => {
-    try {
-      registry.beat(generation);
-      failing = false;
-    } catch (error) {
-      if (error instanceof RuntimeRefusal && error.code === "runtime_superseded") return lost(error);
-      if (!failing) log("heartbeat_failed", { level: "warn", reason: String((error as Error).message) });
-      failing = true;
-    }
-  }, options.heartbeatMs ?? HEARTBEAT_MS);
-}
-
-function engineParts(held: Held, binding: BindingSource, engine: () => Engine): EngineParts {
-  const { options, registry, clock, redactor, log } = held;
-  return {
-    runtimeId: registry.runtimeId,
-    version: options.version,
-    clock,
-    newId: options.newId ?? newId,
-    redactor,
-    remember: (secret, kind) => held.known.add(secret, kind),
-    folder: held.paths.runtime,
-    log,
-    hub: (project) => {
-      const bound = binding.read();
-      if (!bound) return undefined;
-      const name = project?.hubProject ?? bound.project;
-      return { url: bound.url, project: name, token: tokenFor(bound, name) };
-    },
-    apply: (project, command) => applyCommand(engine().effects, project, command),
-  };
-}
-
 const applier = (engine: Engine) => (project: Project, command: Parameters<EngineParts["apply"]>[1]) =>
   applyCommand(engine.effects, project, command);
-
-function wire(held: Held, binding: BindingSource, engine: Engine): { projects: Projects; sync: Sync } {
-  const { options, paths, registry, generation, redactor, log, clock } = held;
-  const startedAt = new Date(clock.now()).toISOString();
-  const common = { clock, random: options.random, log };
-  const projects = openProjects({
-    ...common,
-    registry,
-    generation,
-    newId: options.newId ?? newId,
-    redactor,
-    paths: paths.project,
-    onOpen: (project) => {
-      project.store.onAppend(() => sync.wake());
-      engine.opened(project);
-    },
-    onClose: (project) => engine.closed(project),
-  });
-  const commands = {
-    registry,
-    apply: (project: Project, { id, kind, runId, payload, actor }: RuntimeCommand, hub: { name: string; seq: number }) =>
-      applyCommand(engine.effects, project, { commandId: id, kind, runId, payload, actor, source: "hub" }, hub),
-    leaving: (text: string) => redactor.leaving(text).text,
-  };
-  const intervalMs = syncInterval(options.env["KXM_RUNTIME_SYNC_INTERVAL_MS"]);
-  const report = () => ({ startedAt, ...engine.report() });
-  const sync = createSync({ ...common, runtimeId: registry.runtimeId, version: options.version, projects, binding, intervalMs, commands, report });
-  return { projects, sync };
-}
 
 const TOKEN = /^kxr_[A-Za-z0-9_-]{43}$/;
 const TOKEN_WAIT_MS = 1_000;

@@ -22,7 +22,20 @@ export function temporaryFolder() {
 /** A clock that moves only when told. */
 export function fakeClock(start = Date.UTC(2026, 0, 2, 3, 4, 5)) {
   let now = start;
-  const clock: Clock & { advance(ms: number): void } = { now: () => now, monotonicNs: () => (now - start) * 1e6, advance: (ms) => void (now += ms) };
+  const timers = new Set<{ at: number; work: () => void }>();
+  const clock: Clock & { advance(ms: number): void } = {
+    now: () => now,
+    monotonicNs: () => (now - start) * 1e6,
+    after: (ms, work) => {
+      const timer = { at: now + ms, work };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+    advance: (ms) => {
+      now += ms;
+      for (const timer of [...timers].filter(({ at }) => at <= now).sort((a, b) => a.at - b.at)) if (timers.delete(timer)) timer.work();
+    },
+  };
   return clock;
 }
 

@@ -1,17 +1,15 @@
 // Carries out one attempt of an agent: workspace, prompt, program, answer. Answers the events that record what was seen; decides nothing.
 
 import { VERSION } from "../../protocol/version.ts";
+import type { Clock } from "../clock.ts";
 import { echo } from "../harness/echo.ts";
 import { environmentFor } from "../harness/environment.ts";
 import { priced } from "../harness/prices.ts";
-import { knownVersion } from "../harness/probe.ts";
 import type { ProcessMark } from "../harness/process.ts";
-import { findProgram } from "../harness/programs.ts";
 import type { Failure, Turn, Usage } from "../harness/result.ts";
 import { commandLine, HARNESS_TABLE } from "../harness/table.ts";
 import type { PlanStep } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
-import { capture } from "../workspace/worktrees.ts";
 import { artifactPiece } from "./artifacts.ts";
 import type { EngineContext } from "./context.ts";
 import { readDeclaration } from "./declaration.ts";
@@ -45,6 +43,8 @@ const identityOf = (run: Execution, attempt: Attempt, agentId?: string) => ({
 /** Runs or re-attaches one attempt. @returns its closing events, or undefined when it was left to another supervisor */
 export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const { context, run, attempt } = work;
+  const { clock, machine } = context;
+  const watching = { programs: machine.programs, clock };
   const step = stepOf(run, run.visit!.stepId);
   const assignment = run.visit!.assignments.find(({ assignmentId }) => assignmentId === attempt.assignmentId)!;
   const agent = run.plan.agents[assignment.agentId]!;
@@ -55,14 +55,14 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const limit = { attemptId: attempt.attemptId, folder: attempt.folder, drainMs: row.drainMs, stop: work.stop };
   const limitMs = Math.min(attempt.timeoutMs, row.timeoutMs);
   if (attempt.status === "executing" && attempt.process) {
-    const left = limitMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? attempt.createdAt));
-    const end = await watchProgram({ ...limit, limitMs: Math.max(left, 0) }, attempt.process);
+    const left = limitMs - Math.max(0, clock.now() - (attempt.startedAt ?? attempt.createdAt));
+    const end = await watchProgram(watching, { ...limit, limitMs: Math.max(left, 0) }, attempt.process);
     return end && conclude(work, step, assignment, end, row.read);
   }
   await prepareWorkspace(context, run, attempt);
   const full = composePrompt(run, step, assignment.agentId, prompt);
   const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.conversation!, command: agent.command };
-  const argv = commandLine(row, start, full, (program) => findProgram(program, context.env, attempt.workspace.path));
+  const argv = commandLine(row, start, full, (program) => machine.programs.find(program, context.env, attempt.workspace.path));
   if (!argv) {
     const name = row.program ?? agent.command![0]!;
     return failed(work, step, assignment, {
@@ -73,21 +73,22 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   }
   const env = environmentFor(context.env, [...row.env, ...agent.env], { ...row.settings?.(start), KXM_RUN_ID: run.runId, KXM_STEP_ID: step.id });
   keepTranscript(context, run.runId, attempt.attemptId, "prompt", full);
-  const version = row.program ? await soon(knownVersion(row, argv[0]!, context.env)) : undefined;
+  const version = row.program ? await soon(clock, machine.programs.version(row, argv[0]!, context.env)) : undefined;
   const launched = await startProgram(
+    machine.programs,
     { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
     (mark) => work.record(executing(run, attempt, assignment, { mark, version })),
   );
-  const end = await watchProgram({ ...limit, limitMs }, launched.mark, launched.ended);
+  const end = await watchProgram(watching, { ...limit, limitMs }, launched.mark, launched.ended);
   return end && conclude(work, step, assignment, end, row.read);
 }
 
 /** A program that takes long to say its version does not hold up its work for it. */
 const VERSION_MS_MAX = 3000;
-const soon = (version: Promise<string | undefined>): Promise<string | undefined> => {
+const soon = (clock: Clock, version: Promise<string | undefined>): Promise<string | undefined> => {
   const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => late.resolve(undefined), VERSION_MS_MAX);
-  return Promise.race([version, late.promise]).finally(() => clearTimeout(timer));
+  const callOff = clock.after(VERSION_MS_MAX, () => late.resolve(undefined));
+  return Promise.race([version, late.promise]).finally(callOff);
 };
 
 function executing(run: Execution, attempt: Attempt, assignment: Assignment, started?: { mark: ProcessMark; version?: string }): NewEvent[] {
@@ -128,7 +129,7 @@ async function conclude(work: Work, step: PlanStep, assignment: Assignment, end:
   const { context, run, attempt } = work;
   keepTranscript(context, run.runId, attempt.attemptId, "stdout", end.output.stdout);
   keepTranscript(context, run.runId, attempt.attemptId, "stderr", end.output.stderr);
-  const changes = await capture(attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
+  const changes = await context.machine.worktrees.capture(attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
   const events =
     end.how === "stopped"
       ? stopped(work, assignment, end.wallMs)

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { NewId } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { Machine } from "../machine.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import type { EventStore } from "../store/event-store.ts";
 import type { PromptStore } from "../store/prompts.ts";
@@ -35,6 +36,7 @@ export type EngineContext = {
   folder: string;
   env: Record<string, string | undefined>;
   clock: Clock;
+  machine: Machine;
   newId: NewId;
   leases: LeasePort;
   redactor: Redactor;

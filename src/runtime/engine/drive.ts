@@ -1,7 +1,5 @@
 // Drives one run: records what happened, decides, commits, and only then acts. It owns the run's knowledge and its running attempts, nothing else.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import { clearFolder } from "../harness/launch.ts";
-import { bootId } from "../harness/process.ts";
 import type { NewEvent } from "../store/events.ts";
 import { type Work, workAgent } from "./agent-attempt.ts";
 import { nextDeadline } from "./budgets.ts";
@@ -28,7 +26,7 @@ export class Drive {
   /** What is known of the run. Replaced as a whole when it had to be read again. */
   run: Execution;
   private readonly active = new Map<string, { stop: Stop; done: Promise<void> }>();
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private callOff: (() => void) | undefined;
   /** `suspended`: what ends now is still recorded, but nothing new begins. `left`: nothing is recorded any more. */
   private state: "driving" | "suspended" | "left" = "driving";
   private readonly openedNs: number;
@@ -75,7 +73,7 @@ export class Drive {
   /** Ends what runs without ending the run. What was interrupted is tried again when the run is opened the next time. */
   async suspend(): Promise<void> {
     this.state = "suspended";
-    clearTimeout(this.timer);
+    this.callOff?.();
     this.askAll("suspend");
     while (this.active.size > 0) await Promise.all([...this.active.values()].map(({ done }) => done));
     this.leave();
@@ -84,7 +82,7 @@ export class Drive {
   /** Lets go of the run without touching what runs: another supervisor owns it. */
   leave(): void {
     this.state = "left";
-    clearTimeout(this.timer);
+    this.callOff?.();
     this.askAll("leave");
   }
 
@@ -94,7 +92,7 @@ export class Drive {
       now: context.clock.now(),
       elapsedMs: this.beforeMs + (context.clock.monotonicNs() - this.openedNs) / 1e6,
       newId: context.newId,
-      boot: bootId(),
+      boot: context.machine.programs.bootId(),
       attemptFolder: (attemptId) => `${context.folder}/attempts/${attemptId}`,
       workspace: (of, step, access, attemptId) => workspaceFor(context, of, step, access, attemptId),
     };
@@ -122,7 +120,7 @@ export class Drive {
 
   /** Makes the world follow what was committed: begins what is intended, stops what is not wanted, looks again in time. */
   private act(): void {
-    clearTimeout(this.timer);
+    this.callOff?.();
     for (const { attemptId } of attemptsToStop(this.run)) this.active.get(attemptId)?.stop.ask("stop");
     for (const attempt of openAttempts(this.run))
       if (attempt.status !== "blocked_uncertain" && !this.active.has(attempt.attemptId)) this.begin(attempt);
@@ -133,7 +131,7 @@ export class Drive {
       return;
     }
     const wait = timeToLook(this.run, this.setting());
-    if (wait !== undefined) this.timer = setTimeout(() => this.quietly(), Math.min(wait, TIMER_MS_MAX));
+    if (wait !== undefined) this.callOff = this.context.clock.after(Math.min(wait, TIMER_MS_MAX), () => this.quietly());
   }
 
   /** Carries out an attempt beside everything else; what comes of it is recorded whatever it is. */
@@ -148,7 +146,7 @@ export class Drive {
       if (closing === undefined || this.state === "left") return;
       this.quietly(closing);
       // What the folder holds is recorded now; or the run was read again, and the folder is still needed.
-      if (!openAttempts(this.run).some((one) => one.attemptId === attemptId)) clearFolder(attempt.folder);
+      if (!openAttempts(this.run).some((one) => one.attemptId === attemptId)) this.context.machine.programs.clearFolder(attempt.folder);
     });
     this.active.set(attemptId, { stop, done });
   }
@@ -193,8 +191,8 @@ export class Drive {
   }
 
   private lookAgain(): void {
-    clearTimeout(this.timer);
-    if (this.state === "driving") this.timer = setTimeout(() => this.quietly(), AGAIN_MS);
+    this.callOff?.();
+    if (this.state === "driving") this.callOff = this.context.clock.after(AGAIN_MS, () => this.quietly());
   }
 
   private askAll(what: Ask): void {

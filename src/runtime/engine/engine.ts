@@ -1,7 +1,6 @@
 // The engine as the supervisor knows it: one per process, over all open projects.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Engine, EngineParts, MakeEngine, Project } from "../contract.ts";
-import { recentReports } from "../harness/probe.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { Workers } from "../worker/workers.ts";
 import { commandEffects } from "./effects.ts";
@@ -27,8 +26,8 @@ export const engineMaker =
       effects: commandEffects(parts, of),
       opened: (project) => {
         engines.get(project.key)?.close();
-        const { clock, newId, log } = parts;
-        const leases = hubLeases(leaseAgent(parts, project), log, timing);
+        const { clock, machine, newId, log } = parts;
+        const leases = hubLeases(leaseAgent(parts, project), { log, clock, ...timing });
         const { store, prompts, root, folder } = project;
         const opened = new ProjectEngine(project, {
           store,
@@ -37,6 +36,7 @@ export const engineMaker =
           folder,
           env: process.env,
           clock,
+          machine,
           newId,
           log,
           leases,
@@ -64,7 +64,7 @@ export const engineMaker =
           slots.queued += queued;
           slots.total += total;
         }
-        const harnesses = recentReports(process.env).map(({ id, version, state }) => ({ id, state, ...(version && { version }) }));
+        const harnesses = parts.machine.programs.reports(process.env).map(({ id, version, state }) => ({ id, state, ...(version && { version }) }));
         return { slots, ...(harnesses.length > 0 && { harnesses }) };
       },
       stop: async (withinMs) => {
@@ -73,9 +73,9 @@ export const engineMaker =
           ...[...workers.values()].map((one) => one.close("suspend")),
         ]);
         const late = Promise.withResolvers<void>();
-        const timer = setTimeout(late.resolve, withinMs);
+        const callOff = parts.clock.after(withinMs, late.resolve);
         await Promise.race([suspended, late.promise]);
-        clearTimeout(timer);
+        callOff();
         for (const one of engines.values()) one.close();
         engines.clear();
         workers.clear();

@@ -1,12 +1,10 @@
 // Carries out one attempt of a gate: a command without a shell, or a look at files. With a lease it starts only under a live fence, and a fence that is
 // lost makes the outcome uncertain. Answers the events that record what was seen.
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
 import { type Receipt, receiptsIn } from "../../protocol/receipt.ts";
 import { environmentFor } from "../harness/environment.ts";
-import { findProgram } from "../harness/programs.ts";
 import type { Failure } from "../harness/result.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Work } from "./agent-attempt.ts";
@@ -27,6 +25,8 @@ const TAIL_MAX = 2000;
 
 const identityOf = ({ run, attempt }: Work) => ({ stepId: run.visit!.stepId, stepAttempt: run.visit!.stepAttempt, attemptId: attempt.attemptId });
 
+const watchingOf = ({ context }: Work) => ({ programs: context.machine.programs, clock: context.clock });
+
 /** Fills in what a gate may name of its run. */
 export const fill = (text: string, run: Execution, stepId: string): string =>
   text.replaceAll(/\{\{\s*(branch|commit|base|runId|stepId)\s*\}\}/g, (_, name: string) => {
@@ -43,13 +43,13 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
   if (!("argv" in gate)) return artifactsExist(work, step.gate!, gate);
   if (attempt.status === "executing" && attempt.process) return resume(work, step.gate!, gate);
   const argv = gate.argv.map((part) => fill(part, run, step.id));
-  const program = findProgram(argv[0]!, context.env, attempt.workspace.path);
+  const program = context.machine.programs.find(argv[0]!, context.env, attempt.workspace.path);
   if (!program)
     return closing(work, {
       failure: { class: "gate_missing", sentence: `the program ${argv[0]} of the gate ${step.gate} is not installed`, retryable: false },
     });
   const cwd = join(attempt.workspace.path, gate.cwd ?? ".");
-  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+  if (!context.machine.worktrees.isFolder(cwd))
     return closing(work, {
       failure: {
         class: "gate_cwd_missing",
@@ -108,6 +108,7 @@ async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launc
     ...(lease && { KXM_LEASE_RESOURCE: lease.resource, KXM_FENCING_TOKEN: String(lease.fence) }),
   };
   const launched = await startProgram(
+    context.machine.programs,
     {
       attemptId: attempt.attemptId,
       folder: attempt.folder,
@@ -125,7 +126,7 @@ async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launc
         },
       ]),
   );
-  return finish(work, gateId, gate, lease, (watch) => watchProgram(watch, launched.mark, launched.ended));
+  return finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, launched.mark, launched.ended));
 }
 
 /** Waits for the end of a command, under its lease if it has one. */
@@ -176,7 +177,7 @@ async function resume(work: Work, gateId: string, gate: GateCommand): Promise<Ne
       work.stop.ask("stop");
     }
   }
-  const events = await finish(work, gateId, gate, lease, (watch) => watchProgram(watch, attempt.process!));
+  const events = await finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, attempt.process!));
   if (why === undefined || events === undefined) return events;
   return uncertain(work, `the Runtime stopped while the command ran, and its lease was lost meanwhile: ${why}`);
 }

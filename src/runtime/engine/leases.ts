@@ -1,6 +1,7 @@
 // Leases of the hub for gates: acquired before the command starts, renewed while it runs, given back after it. Whether it is still held is decided by
 // what the hub said last and by our own monotonic clock, never by hope.
 import { HubRefusal } from "../../client/http.ts";
+import { type Clock, elapsed } from "../clock.ts";
 import type { HubAgent } from "../hub-agent.ts";
 import type { Log } from "../log.ts";
 import type { HeldLease, LeasePort } from "./context.ts";
@@ -16,8 +17,11 @@ const MARGIN_MS = 2_000;
 
 type Granted = { name: string; fencingToken: number; acquiredAt: string; expiresAt: string };
 
-/** @param ttlMs shorter only in tests */
-export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, renewMs = RENEW_MS } = {}): LeasePort {
+type LeaseOptions = { log: Log; clock: Clock; ttlMs?: number; renewMs?: number };
+
+/** @param options.ttlMs shorter only in tests */
+export function hubLeases(agent: HubAgent, { log, clock, ttlMs = LEASE_TTL_MS, renewMs = RENEW_MS }: LeaseOptions): LeasePort {
+  const now = () => elapsed(clock);
   /** One holder per resource inside this machine, too: to the hub all gates here are one agent. */
   const lines = new Map<string, Promise<void>>();
   const path = (name: string, verb: string) => `/v1/leases/${encodeURIComponent(name)}/${verb}`;
@@ -35,13 +39,13 @@ export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, ren
   }
 
   async function grant(name: string): Promise<Granted> {
-    const since = performance.now();
+    const since = now();
     for (;;) {
       try {
         const { body } = await agent.ask("POST", path(name, "acquire"), { body: { ttlMs, waitMs: LINE_MS }, timeoutMs: LINE_MS + 10_000 });
         return body.lease;
       } catch (error) {
-        if (!(error instanceof HubRefusal && error.code === "lease_held") || performance.now() - since > WAIT_MS_MAX) throw error;
+        if (!(error instanceof HubRefusal && error.code === "lease_held") || now() - since > WAIT_MS_MAX) throw error;
       }
     }
   }
@@ -53,12 +57,12 @@ export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, ren
     const end = (why?: string) => {
       if (over) return;
       over = true;
-      clearInterval(timer);
+      callOff();
       give();
       if (why !== undefined) lost.resolve(why);
     };
     const renew = async () => {
-      const asked = performance.now();
+      const asked = now();
       if (asked > heldUntil) return end("it could not be renewed in time");
       try {
         await agent.ask("POST", path(granted.name, "renew"), { body: { fencingToken: granted.fencingToken, ttlMs }, timeoutMs: renewMs });
@@ -66,10 +70,17 @@ export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, ren
       } catch (error) {
         if (error instanceof HubRefusal && error.status < 500 && error.status !== 429) return end(error.message);
         log("lease_renewal_failed", { level: "warn", reason: error instanceof Error ? error.message : String(error) });
-        if (performance.now() > heldUntil) end("the hub did not answer before it ran out");
+        if (now() > heldUntil) end("the hub did not answer before it ran out");
       }
     };
-    const timer = setInterval(() => void renew(), renewMs);
+    let callOff = () => {};
+    const nextRenewal = () => {
+      callOff = clock.after(renewMs, () => {
+        nextRenewal();
+        void renew();
+      });
+    };
+    nextRenewal();
     return {
       resource: granted.name,
       fence: granted.fencingToken,
@@ -88,7 +99,7 @@ export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, ren
     acquire: async (resource) => {
       const give = await turn(resource);
       try {
-        const asked = performance.now();
+        const asked = now();
         return hold(await grant(resource), asked, give);
       } catch (error) {
         give();
@@ -99,7 +110,7 @@ export function hubLeases(agent: HubAgent, log: Log, { ttlMs = LEASE_TTL_MS, ren
     keep: async (resource, fence) => {
       const give = await turn(resource);
       try {
-        const asked = performance.now();
+        const asked = now();
         const { body } = await agent.ask("POST", path(resource, "renew"), { body: { fencingToken: fence, ttlMs }, timeoutMs: renewMs });
         return hold(body.lease, asked, give);
       } catch (error) {

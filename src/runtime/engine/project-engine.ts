@@ -4,7 +4,6 @@ import type { Project } from "../contract.ts";
 import { CONCURRENT_RUNS_DEFAULT } from "../project/plan.ts";
 import { ProjectProblems } from "../project/problems.ts";
 import type { IntakeRow } from "../store/intake.ts";
-import { pinHead } from "../workspace/worktrees.ts";
 import type { EngineContext } from "./context.ts";
 import { createRun } from "./create-run.ts";
 import { Drive } from "./drive.ts";
@@ -140,7 +139,7 @@ export class ProjectEngine {
   private async makeRun(intake: IntakeRow): Promise<void> {
     const { project } = this;
     try {
-      const pinned = await pinHead(project.root);
+      const pinned = await this.context.machine.worktrees.pinHead(project.root);
       if (this.closed) return;
       const { runId, places, admitted } = createRun(project, this.context.redactor, intake, pinned, (limit) => this.working().length < limit);
       this.places = places;

@@ -1,7 +1,9 @@
 // Watches one program of one attempt from its start to its end: its time limit, a stop that somebody asked for, and what it left behind.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import { type Launched, type LaunchRequest, launch, type Output, prepareFolder, readOutput, reattach } from "../harness/launch.ts";
-import { endAttempt, type ProcessMark } from "../harness/process.ts";
+import { type Clock, elapsed } from "../clock.ts";
+import type { Launched, LaunchRequest, Output } from "../harness/launch.ts";
+import type { ProcessMark } from "../harness/process.ts";
+import type { Programs } from "../machine.ts";
 
 /** Time to end by itself when the Runtime stops: it must be over within the Runtime's own time to stop. */
 const SUSPEND_DRAIN_MS = 2000;
@@ -31,20 +33,23 @@ export type Watch = {
   stop: Stop;
 };
 
+/** What watching needs of the world. */
+export type Watching = { programs: Programs; clock: Clock };
+
 /**
  * Writes the prompt down, starts the program and records its mark.
  * @param record must be durable when it returns; when it throws, the program is ended again
  */
-export async function startProgram(request: LaunchRequest, record: (mark: ProcessMark) => void): Promise<Launched> {
-  prepareFolder(request.folder, request.stdin);
-  const launched = launch(request);
+export async function startProgram(programs: Programs, request: LaunchRequest, record: (mark: ProcessMark) => void): Promise<Launched> {
+  programs.prepareFolder(request.folder, request.stdin);
+  const launched = programs.launch(request);
   try {
     record(launched.mark);
     return launched;
   } catch (error) {
     // Under another supervisor's fence the program is not ours to end: if our shell was first, that one finds it and goes on with it.
     const superseded = error instanceof RuntimeRefusal && error.code === "store_fenced";
-    if (!superseded) await endAttempt({ mark: launched.mark, attemptId: request.attemptId }, 0);
+    if (!superseded) await programs.endAttempt({ mark: launched.mark, attemptId: request.attemptId }, 0);
     throw error;
   }
 }
@@ -53,22 +58,24 @@ export async function startProgram(request: LaunchRequest, record: (mark: Proces
  * Waits for the end of a program that was started here or by an earlier supervisor.
  * @returns undefined when the attempt was left to somebody else
  */
-export async function watchProgram(watch: Watch, mark: ProcessMark, ended: Promise<void> = reattach(watch.folder, mark)): Promise<End | undefined> {
+export async function watchProgram(
+  { programs, clock }: Watching,
+  watch: Watch,
+  mark: ProcessMark,
+  ended: Promise<void> = programs.reattach(watch.folder, mark),
+): Promise<End | undefined> {
   const { attemptId, folder, limitMs, drainMs, stop } = watch;
-  const since = performance.now();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<"timeout">((resolve) => {
-    // Timers hold at most 24.8 days; a later limit is looked at again after a restart.
-    timer = setTimeout(() => resolve("timeout"), Math.min(limitMs, 2_147_483_647));
-  });
-  const how = await Promise.race([ended.then(() => "ended" as const), late, stop.asked]);
-  clearTimeout(timer);
+  const since = elapsed(clock);
+  const late = Promise.withResolvers<"timeout">();
+  const callOff = clock.after(limitMs, () => late.resolve("timeout"));
+  const how = await Promise.race([ended.then(() => "ended" as const), late.promise, stop.asked]);
+  callOff();
   if (how === "leave") return undefined;
   // Also after an orderly end: what it started and left running is nobody's now.
   const drain = how === "ended" ? 0 : how === "suspend" ? Math.min(drainMs, SUSPEND_DRAIN_MS) : drainMs;
-  await endAttempt({ mark, attemptId }, drain);
-  const output = readOutput(folder);
-  const wallMs = Math.round(performance.now() - since);
+  await programs.endAttempt({ mark, attemptId }, drain);
+  const output = programs.readOutput(folder);
+  const wallMs = Math.round(elapsed(clock) - since);
   if (how === "stop") return { how: "stopped", output, wallMs };
   if (how === "suspend") return { how: "suspended", output, wallMs };
   if (how === "timeout") return { how: "timeout", output, wallMs };

@@ -1,7 +1,6 @@
 // Where an attempt will work: a branch and folder of its own for writing, one clean checkout per commit for reading.
 
 import type { PlanStep } from "../project/plan.ts";
-import { materialize, restore } from "../workspace/worktrees.ts";
 import type { EngineContext } from "./context.ts";
 import { type Attempt, type Execution, openAttempts } from "./execution.ts";
 import type { Workspace } from "./local.ts";
@@ -24,7 +23,8 @@ export function workspaceFor(context: EngineContext, run: Execution, step: PlanS
  */
 export async function prepareWorkspace(context: EngineContext, run: Execution, attempt: Attempt): Promise<void> {
   const { workspace, attemptId } = attempt;
-  await materialize(context.root, workspace);
+  const { worktrees } = context.machine;
+  await worktrees.materialize(context.root, workspace);
   const others = openAttempts(run).some((one) => one.attemptId !== attemptId && one.workspace.path === workspace.path && one.status === "executing");
-  if (workspace.access === "read" && !others) await restore(workspace);
+  if (workspace.access === "read" && !others) await worktrees.restore(workspace);
 }

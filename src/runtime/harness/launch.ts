@@ -98,6 +98,9 @@ async function ending(folder: string, alive: () => boolean): Promise<void> {
   await waitFor(() => !alive(), TRAILING_MS);
 }
 
+/** Whether an attempt's folder was made. */
+export const folderExists = (folder: string): boolean => existsSync(folder);
+
 /** Whether a shell got as far as starting the program, or may have. */
 export const hasStarted = (folder: string): boolean => existsSync(join(folder, "go"));
 

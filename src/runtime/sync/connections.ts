@@ -1,6 +1,7 @@
 // One client and one command poll for each project of the hub that a checkout of this machine reports to. Follows the binding: a changed one starts afresh.
 import { hostname } from "node:os";
 import { type RuntimeClient, runtimeClient } from "../../client/runtime-client.ts";
+import type { Clock } from "../clock.ts";
 import type { ProjectEntry } from "../projects.ts";
 import { type HubBinding, tokenFor } from "./binding.ts";
 import { type CommandPoll, commandPoll } from "./commands.ts";
@@ -95,11 +96,11 @@ function clientAndPoll(project: string, to: HubBinding, options: SyncOptions, si
   return { client, poll: commandPoll(source, { random }) };
 }
 
-async function pollUntil(signal: AbortSignal, { client, poll }: Connected, { log }: SyncOptions) {
+async function pollUntil(signal: AbortSignal, { client, poll }: Connected, { log, clock }: SyncOptions) {
   try {
     while (!signal.aborted) {
       const wait = await poll.once(client);
-      if (wait > 0 && !signal.aborted) await pause(wait, signal);
+      if (wait > 0 && !signal.aborted) await pause(clock, wait, signal);
     }
   } catch (error) {
     log("command_poll_ended", { level: "error", reason: String((error as Error)?.message ?? error) });
@@ -107,13 +108,13 @@ async function pollUntil(signal: AbortSignal, { client, poll }: Connected, { log
 }
 
 /** Waits, but not past the end. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const wake = () => resolve();
-  const timer = setTimeout(wake, ms);
+  const callOff = clock.after(ms, wake);
   signal.addEventListener("abort", wake);
   return promise.finally(() => {
-    clearTimeout(timer);
+    callOff();
     signal.removeEventListener("abort", wake);
   });
 }

@@ -1,7 +1,7 @@
 // The rhythm of sync: presence and rows every interval, rows soon after an event, commands all the time. Local work never waits for any of it.
 import { HubRefusal } from "../../client/http.ts";
 import type { OutboxReport, RuntimeReport } from "../../protocol/sync.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, elapsed } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { OpenProject, ProjectEntry, Projects } from "../projects.ts";
 import type { BindingSource } from "./binding.ts";
@@ -48,8 +48,8 @@ export function createSync(options: SyncOptions) {
   const push = oneAtATime(signal, async () => {
     await Promise.all(projects.open().map((project) => drain(project, hub.of(project.key), signal, log)));
   });
-  let wakeTimer: Timer | undefined;
-  let tickTimer: Timer | undefined;
+  let stopWaking: (() => void) | undefined;
+  let stopTicking: (() => void) | undefined;
 
   const tick = async () => {
     projects.refresh();
@@ -57,10 +57,10 @@ export function createSync(options: SyncOptions) {
     await push.now();
   };
   const round = async () => {
-    const began = clock.monotonicNs();
+    const began = elapsed(clock);
     await tick().catch((error) => log("sync_failed", { level: "error", reason: String(error?.message ?? error) }));
-    const spent = (clock.monotonicNs() - began) / 1e6;
-    if (!signal.aborted) tickTimer = setTimeout(() => void round(), Math.max(0, intervalMs - spent));
+    const spent = elapsed(clock) - began;
+    if (!signal.aborted) stopTicking = clock.after(Math.max(0, intervalMs - spent), () => void round());
   };
 
   return {
@@ -72,10 +72,10 @@ export function createSync(options: SyncOptions) {
     /** An event was appended. */
     wake: () => {
       if (signal.aborted) return;
-      wakeTimer ??= setTimeout(() => {
-        wakeTimer = undefined;
+      stopWaking ??= clock.after(WAKE_MS, () => {
+        stopWaking = undefined;
         void push.now();
-      }, WAKE_MS);
+      });
     },
     /** The binding or a parked row changed: look again now. */
     retryNow: () => {
@@ -91,8 +91,8 @@ export function createSync(options: SyncOptions) {
     /** Ends requests and timers. Rows stay pending. */
     stop: async () => {
       ending.abort();
-      clearTimeout(wakeTimer);
-      clearTimeout(tickTimer);
+      stopWaking?.();
+      stopTicking?.();
       await push.ended();
     },
   };

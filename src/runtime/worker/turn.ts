@@ -2,15 +2,15 @@
 import { join } from "node:path";
 import { sha256 } from "../../protocol/canonical.ts";
 import type { Message } from "../../protocol/messages.ts";
+import type { Clock } from "../clock.ts";
 import type { Workspace } from "../engine/local.ts";
 import { inspect } from "../engine/recovery.ts";
 import { type End, type Stop, startProgram, type Watch, watchProgram } from "../engine/supervise.ts";
 import { environmentFor } from "../harness/environment.ts";
-import { clearFolder } from "../harness/launch.ts";
-import { bootId, type ProcessMark } from "../harness/process.ts";
-import { findProgram } from "../harness/programs.ts";
+import type { ProcessMark } from "../harness/process.ts";
 import type { Failure, Turn } from "../harness/result.ts";
 import { commandLine, HARNESS_TABLE } from "../harness/table.ts";
+import type { Programs } from "../machine.ts";
 import type { WorkerSpec } from "./spec.ts";
 
 export type TurnContext = {
@@ -20,6 +20,8 @@ export type TurnContext = {
   workspace: Workspace;
   env: Record<string, string | undefined>;
   stop: Stop;
+  clock: Clock;
+  programs: Programs;
 };
 /** Of a thread that this worker talked in before. */
 export type Session = { id: string; resume: boolean };
@@ -44,20 +46,20 @@ export function turnPrompt(spec: WorkerSpec, message: Message): string {
  * @returns the turn; undefined when it was stopped or left to another Runtime
  */
 export async function takeTurn(context: TurnContext, message: Message, session: Session): Promise<Turn | undefined> {
-  const { spec, workspace, stop } = context;
+  const { spec, workspace, stop, programs } = context;
   if (spec.harness === "echo") return { reply: `echo: ${message.content}`, usage: { costKind: "unknown" } };
   const row = HARNESS_TABLE[spec.harness];
   const attemptId = turnId(message.id);
   const watch: Watch = { attemptId, folder: folderOf(context, message), limitMs: spec.timeoutMs ?? row.timeoutMs, drainMs: row.drainMs, stop };
-  const found = await inspect({ attemptId, folder: watch.folder, boot: bootId(), status: "created" });
-  if (found.verdict === "watch") return outcome(await watchProgram(watch, found.process), watch.folder, row.read);
+  const found = await inspect(programs, { attemptId, folder: watch.folder, boot: programs.bootId(), status: "created" });
+  if (found.verdict === "watch") return outcome(context, await watchProgram(context, watch, found.process), watch.folder, row.read);
   if (found.verdict === "lost") {
-    clearFolder(watch.folder);
+    programs.clearFolder(watch.folder);
     return { failure: { class: "interrupted", sentence: "the program was ended from outside", retryable: true }, usage: { costKind: "unknown" } };
   }
   const prompt = turnPrompt(spec, message);
   const start = { access: workspace.access, model: spec.model, sessionId: session.id, resume: session.resume, command: spec.command };
-  const argv = commandLine(row, start, prompt, (program) => findProgram(program, context.env, workspace.path));
+  const argv = commandLine(row, start, prompt, (program) => programs.find(program, context.env, workspace.path));
   if (!argv) {
     const name = row.program ?? spec.command![0]!;
     return {
@@ -67,14 +69,14 @@ export async function takeTurn(context: TurnContext, message: Message, session: 
   }
   const env = environmentFor(context.env, [...row.env, ...(spec.env ?? [])], { ...row.settings?.(start), KXM_MESSAGE_ID: message.id });
   const request = { attemptId, folder: watch.folder, argv, cwd: workspace.path, env, stdin: row.prompt === "stdin" ? prompt : "" };
-  const launched = await startProgram(request, (_mark: ProcessMark) => {});
-  return outcome(await watchProgram(watch, launched.mark, launched.ended), watch.folder, row.read);
+  const launched = await startProgram(programs, request, (_mark: ProcessMark) => {});
+  return outcome(context, await watchProgram(context, watch, launched.mark, launched.ended), watch.folder, row.read);
 }
 
-function outcome(end: End | undefined, folder: string, read: (output: End["output"]) => Turn): Turn | undefined {
+function outcome({ programs }: TurnContext, end: End | undefined, folder: string, read: (output: End["output"]) => Turn): Turn | undefined {
   if (!end) return undefined;
   if (end.how === "stopped" || end.how === "suspended") {
-    clearFolder(folder); // what was ended on purpose is no failure: the next look begins anew
+    programs.clearFolder(folder); // what was ended on purpose is no failure: the next look begins anew
     return undefined;
   }
   const turn = read(end.output);
@@ -85,4 +87,4 @@ function outcome(end: End | undefined, folder: string, read: (output: End["outpu
 }
 
 /** Forgets a turn once its answer is at the hub, or before it is tried again. */
-export const clearTurn = (context: TurnContext, message: Message): void => clearFolder(folderOf(context, message));
+export const clearTurn = (context: TurnContext, message: Message): void => context.programs.clearFolder(folderOf(context, message));

@@ -6,11 +6,13 @@ import { HubRefusal } from "../../client/http.ts";
 import { readFrames } from "../../client/sse.ts";
 import { MESSAGE_CONTENT_MAX } from "../../protocol/limits.ts";
 import type { Message } from "../../protocol/messages.ts";
+import { type Clock, elapsed } from "../clock.ts";
 import type { Workspace } from "../engine/local.ts";
 import { type Stop, stopper } from "../engine/supervise.ts";
 import type { Failure, Turn } from "../harness/result.ts";
 import type { HubAgent } from "../hub-agent.ts";
 import type { Log } from "../log.ts";
+import type { Programs } from "../machine.ts";
 import { readPrivate, writePrivate } from "../paths.ts";
 import type { WorkerSpec } from "./spec.ts";
 import { clearTurn, type Session, type TurnContext, takeTurn } from "./turn.ts";
@@ -32,6 +34,8 @@ export type WorkerOptions = {
   /** Makes the folder it works in ready. */
   workspace: () => Promise<Workspace>;
   env: Record<string, string | undefined>;
+  clock: Clock;
+  programs: Programs;
   log: Log;
   /** Shorter waits, for tests. */
   afterFailure?: { firstMs: number; maxMs: number };
@@ -123,7 +127,7 @@ export class Worker {
   /** Answers one request after another, oldest first. */
   private async work(): Promise<void> {
     while (!this.ended) {
-      const wait = this.notBefore - performance.now();
+      const wait = this.notBefore - elapsed(this.options.clock);
       if (wait > 0) {
         this.report_.state = "backing_off";
         await this.pause(wait);
@@ -200,9 +204,9 @@ export class Worker {
     this.report_.failures++;
     const patience = failure.class === "quota_exhausted" || failure.class === "rate_limited" || !failure.retryable ? AFTER_QUOTA : AFTER_FAILURE;
     const wait = backoffMs(this.failures, undefined, this.options.afterFailure ?? patience);
-    this.notBefore = performance.now() + wait;
+    this.notBefore = elapsed(this.options.clock) + wait;
     this.report_.lastError = `${failure.class}: ${failure.sentence}`;
-    this.report_.nextAttemptAt = new Date(Date.now() + wait).toISOString();
+    this.report_.nextAttemptAt = new Date(this.options.clock.now() + wait).toISOString();
     // A session that cannot be taken up again must not fail every further try.
     delete this.sessions[this.threadOf(message)];
     this.options.log("worker_turn_failed", { level: "warn", kind: this.options.spec.name, code: failure.class, reason: failure.sentence });
@@ -241,11 +245,11 @@ export class Worker {
   private pause(ms: number): Promise<void> {
     if (this.ended) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
+    const callOff = this.options.clock.after(ms, resolve);
     const over = () => resolve();
     this.stopping.signal.addEventListener("abort", over, { once: true });
     return promise.finally(() => {
-      clearTimeout(timer);
+      callOff();
       this.stopping.signal.removeEventListener("abort", over);
     });
   }

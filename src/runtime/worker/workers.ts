@@ -6,7 +6,6 @@ import type { EngineParts, Project } from "../contract.ts";
 import type { Workspace } from "../engine/local.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { privateFolder } from "../paths.ts";
-import { materialize, pinHead } from "../workspace/worktrees.ts";
 import { readSpec, readSpecs, type WorkerSpec, writeSpecs } from "./spec.ts";
 import { Worker, type WorkerReport } from "./worker.ts";
 
@@ -84,6 +83,8 @@ export class Workers {
       folder,
       workspace: () => this.workspaceOf(spec),
       env: process.env,
+      clock: parts.clock,
+      programs: parts.machine.programs,
       log: parts.log,
       afterFailure: this.waits,
     });
@@ -95,11 +96,12 @@ export class Workers {
   /** A reader works in the checkout itself, a writer in a worktree of its own, which stays. */
   private async workspaceOf(spec: WorkerSpec): Promise<Workspace> {
     const { root, folder } = this.project;
-    const { base } = await pinHead(root);
+    const { worktrees } = this.parts.machine;
+    const { base } = await worktrees.pinHead(root);
     if (spec.access !== "write") return { access: "read", path: root, base };
     const name = sha256(spec.name.toLowerCase()).slice(0, 12);
     const workspace: Workspace = { access: "write", path: join(folder, "worktrees", `worker-${name}`, "work"), base, branch: `kxm/worker-${name}` };
-    await materialize(root, workspace);
+    await worktrees.materialize(root, workspace);
     return workspace;
   }
 }

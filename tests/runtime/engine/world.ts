@@ -11,6 +11,7 @@ import { engineMaker } from "../../../src/runtime/engine/engine.ts";
 import type { RunView } from "../../../src/runtime/engine/view.ts";
 import { waitFor } from "../../../src/runtime/harness/process.ts";
 import { newId } from "../../../src/runtime/ids.ts";
+import { thisMachine } from "../../../src/runtime/machine.ts";
 import { knownSecrets } from "../../../src/runtime/redact/known-secrets.ts";
 import { createRedactor } from "../../../src/runtime/redact/redactor.ts";
 import { type EventStore, openEventStore } from "../../../src/runtime/store/event-store.ts";
@@ -82,6 +83,7 @@ export async function openWorld(
     runtimeId: RUNTIME_ID,
     version: "0.0.0",
     clock: systemClock,
+    machine: thisMachine,
     newId,
     redactor,
     remember: () => {},
