@@ -20,7 +20,7 @@ const ftsQuery = ({ scope, terms }: Match) =>
 const tsQuery = ({ scope, terms }: Match) =>
   [...scope, ...terms.map(({ text, match }) => (match === "prefix" ? `${text}:*` : `(${text.split(" ").join(" <-> ")})`))].join(" & ");
 
-export function searchStore({ db, kind, tables: { searchDocuments: documents, searchCursors }, one, all, run, now }: Dialect) {
+export function searchStore({ db, kind, tables: { searchDocuments: documents, searchCursors, eventCounters }, one, all, run, now }: Dialect) {
   const findSubject = one(
     db
       .select()
@@ -73,6 +73,12 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
       .values({ project: slot("project"), seq: slot("seq") })
       .onConflictDoUpdate({ target: searchCursors.project, set: { seq: sql`excluded.seq` } }),
   );
+  const behind = db
+    .select({ project: eventCounters.project, count: sql<number>`${eventCounters.lastSeq} - coalesce(${searchCursors.seq}, 0)`.mapWith(Number) })
+    .from(eventCounters)
+    .leftJoin(searchCursors, eq(searchCursors.project, eventCounters.project))
+    .where(sql`${eventCounters.lastSeq} > coalesce(${searchCursors.seq}, 0)`);
+  const allBehind = all(behind);
   const removeOfProject = run(db.delete(documents).where(eq(documents.project, slot("project"))));
 
   const find = ({ match, before, from, status, limit }: Find): Promise<SearchRow[]> => {
@@ -108,6 +114,8 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
     oldest: (limit: number) => oldest({ limit }),
     cursor: async (project: string) => (await cursor({ project }))?.seq ?? 0,
     moveCursor: (project: string, seq: number) => moveCursor({ project, seq }),
+    /** The projects whose documents do not say yet what their log says, with how many events they are behind. One counter a project is read. */
+    behind: () => allBehind({}) as Promise<{ project: string; count: number }[]>,
     removeAll: async (docIds: number[]) => {
       if (docIds.length > 0) await now(db.delete(documents).where(inArray(documents.docId, docIds)).returning({ docId: documents.docId }));
     },

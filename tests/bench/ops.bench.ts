@@ -58,7 +58,6 @@ function fill(path: string, { messages, agents, runs, events }: Scale) {
       max_hops: 5,
       content: "x".repeat(200),
       content_hash: "h",
-      request_hash: "h",
       correlation_id: n % 10 === 0 ? `task-${n}` : null,
       created_at: now - n,
       expires_at: now + 86_400_000,

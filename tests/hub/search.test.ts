@@ -109,18 +109,34 @@ describe.each(WORLDS)("%s search", (_, open) => {
     expect((await ask("plum", { agentName: "eve", limit: 2 })).hits.map(({ id }) => id)).toEqual(mine.slice(0, 2));
   });
 
-  test("what is not indexed yet is said, and the documents of a project can be made anew", async () => {
+  const now = (q: string, of: string | undefined = project) =>
+    search.find(it.hub, { project: of, agentName: undefined, mayRead: true }, { q, limit: 5 });
+
+  test("a search finds what was acknowledged before it, in one project and over all, and the documents can be made anew", async () => {
     fresh();
     const ann = await join("ann");
     await join("bob");
-    await search.index(it.hub);
     const id = await send(ann, "bob", "a quince");
-    const before = await search.find(it.hub, { project, agentName: undefined, mayRead: true }, { q: "quince", limit: 5 });
-    expect([before.hits.length, before.behind]).toEqual([0, 1]);
-    expect(await ids("quince")).toEqual([id]);
+    expect(await now("quince")).toMatchObject({ hits: [{ id }], behind: 0 });
+    const second = await send(ann, "bob", "a quincunx");
+    expect(await now("quincunx", undefined)).toMatchObject({ hits: [{ id: second }], behind: 0 });
     await search.rebuild(it.hub, project);
-    expect((await search.find(it.hub, { project, agentName: undefined, mayRead: true }, { q: "quince", limit: 5 })).hits).toEqual([]);
-    expect(await ids("quince")).toEqual([id]);
+    expect(await now("quince")).toMatchObject({ hits: [{ id }], behind: 0 });
+  });
+
+  test("a search does not wait for more than a thousand changes, and says how many are left", async () => {
+    fresh();
+    const ann = await join("ann");
+    await join("bob");
+    const id = await send(ann, "bob", "an early sloe");
+    await it.hub.engine.write(project, async (tx) => {
+      for (let n = 0; n < 1_100; n++) tx.append({ project, topic: "messages", type: "seen", subjectId: id, actor: ann.id, data: {} });
+    });
+    const late = await send(ann, "bob", "a late sloe");
+    const first = await now("sloe");
+    expect(first.hits.map((hit) => hit.id)).toEqual([id]);
+    expect(first.behind).toBeGreaterThan(100);
+    expect(await now("sloe")).toMatchObject({ hits: [{ id: late }, { id }], behind: 0 });
   });
 
   test("a document goes when its message is gone", async () => {
