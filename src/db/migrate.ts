@@ -5,6 +5,7 @@ import { SQL } from "bun";
 import { sha256 } from "../protocol/canonical.ts";
 import hub from "./migrations/0001_hub.sql" with { type: "text" };
 import search from "./migrations/0002_search.sql" with { type: "text" };
+import savedViews from "./migrations/0003_saved_views.sql" with { type: "text" };
 import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
@@ -16,6 +17,7 @@ type DialectName = "sqlite" | "postgres";
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_hub", sqlite: hub },
   { name: "0002_search", sqlite: search, postgres: searchPostgres },
+  { name: "0003_saved_views", sqlite: savedViews },
 ];
 /** Marks a SQLite file as ours ("KXM1"), so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4b58_4d31;

@@ -20,6 +20,7 @@ export type EventRow = Tables["events"]["$inferSelect"];
 export type AuditRow = Tables["audit"]["$inferSelect"];
 export type TokenRow = Tables["tokens"]["$inferSelect"];
 export type SigninLinkRow = Tables["signinLinks"]["$inferSelect"];
+export type SavedViewRow = Tables["savedViews"]["$inferSelect"];
 export type SessionRow = Tables["sessions"]["$inferSelect"];
 export type WorkflowRunRow = Tables["workflowRuns"]["$inferSelect"];
 export type JournalRow = Tables["workflowJournal"]["$inferSelect"];
@@ -470,6 +471,21 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       endedAt: integer(),
     },
     (t) => [uniqueIndex("sessions_hash").on(t.tokenHash), index("sessions_expiry").on(t.expiresAt)],
+  ),
+
+  savedViews: table(
+    "saved_views",
+    {
+      id: text().primaryKey(),
+      owner: text().notNull(), // who may see it: credential, role and project of the session that saved it
+      tokenId: text(), // of that session: what a revoked token saved goes with it
+      place: text().notNull(),
+      query: text().notNull(), // of the list's address, without "?" and without a place in the list
+      name: text().notNull(),
+      nameFolded: text().notNull(),
+      createdAt: integer().notNull(),
+    },
+    (t) => [uniqueIndex("saved_views_name").on(t.owner, t.nameFolded), index("saved_views_token").on(t.tokenId).where(sql`token_id is not null`)],
   ),
 
   // --- hub workflows, journal, context --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import { opsStore } from "./ops.ts";
 import { projectStore } from "./projects.ts";
 import { retentionStore } from "./retention.ts";
 import { runtimeStore } from "./runtimes.ts";
+import { savedViewStore } from "./saved-views.ts";
 import type { EventRow } from "./schema.ts";
 import { searchStore } from "./search.ts";
 import { sessionStore } from "./sessions.ts";
@@ -53,6 +54,7 @@ const STORES = {
   tokens: tokenStore,
   meta: metaStore,
   sessions: sessionStore,
+  savedViews: savedViewStore,
   signinLinks: signinLinkStore,
   audit: auditStore,
   projects: projectStore,

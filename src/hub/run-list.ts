@@ -56,17 +56,38 @@ export async function list(
   filter: RunFilter,
   { after, limit }: { after: RunPlace | undefined; limit: number },
 ): Promise<{ runs: ListedRun[]; next: RunPlace | undefined }> {
+  const { kept, next } = await keptHeads(hub, projects, filter, { after, limit });
+  return { runs: await listed(hub, kept), next };
+}
+
+/** How many runs fit a filter, at most `limit`; `more` when there may be others. Costs no more than a page. */
+export async function countFitting(
+  hub: Hub,
+  projects: readonly string[],
+  filter: RunFilter,
+  limit: number,
+): Promise<{ count: number; more: boolean }> {
+  const { kept, next } = await keptHeads(hub, projects, filter, { after: undefined, limit });
+  return { count: kept.length, more: next !== undefined };
+}
+
+async function keptHeads(
+  hub: Hub,
+  projects: readonly string[],
+  filter: RunFilter,
+  { after, limit }: { after: RunPlace | undefined; limit: number },
+): Promise<{ kept: Head[]; next: RunPlace | undefined }> {
   const keeps = keeper(filter);
   const kept: Head[] = [];
   let [from, looked] = [after, 0];
   for (;;) {
     const heads = await headsAfter(hub, projects, filter, { after: from, limit: limit + 1 });
     for (const head of heads) {
-      if (kept.length === limit || looked++ === LIST_SCAN_ROWS_MAX) return { runs: await listed(hub, kept), next: from };
+      if (kept.length === limit || looked++ === LIST_SCAN_ROWS_MAX) return { kept, next: from };
       from = { at: head.at, id: head.id };
       if (keeps(head)) kept.push(head);
     }
-    if (heads.length <= limit) return { runs: await listed(hub, kept), next: undefined };
+    if (heads.length <= limit) return { kept, next: undefined };
   }
 }
 

@@ -89,6 +89,7 @@ export async function end(tx: Tx, by: By, id: string): Promise<void> {
 /** Ends everything that came of a token, in the write that revokes it. The revocation is the event. @returns how many sessions ended */
 export async function endOfToken(tx: Tx, tokenId: string): Promise<number> {
   await tx.signinLinks.dropOfToken(tokenId);
+  await tx.savedViews.dropOfToken(tokenId);
   return (await tx.sessions.endOfToken(tokenId, tx.now)).length;
 }
 

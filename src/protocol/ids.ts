@@ -15,6 +15,7 @@ export const ID_PREFIXES = {
   alt: "alert",
   tok: "token",
   ses: "session",
+  view: "saved view",
   cfl: "sync conflict",
   whk: "outgoing webhook endpoint",
   dlv: "webhook delivery",

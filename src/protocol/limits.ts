@@ -97,6 +97,10 @@ export const WAL_BYTES_MAX = 67_108_864;
 export const PAGE_ROWS_DEFAULT = 50;
 export const PAGE_ROWS_MAX = 200;
 export const VIEW_ROWS_MAX = 50;
+/** Lists that one person may keep under a name, and characters of the name and of the filters. */
+export const SAVED_VIEWS_MAX = 20;
+export const SAVED_VIEW_NAME_MAX = 60;
+export const SAVED_VIEW_QUERY_MAX = 1_000;
 /** Counts are exact up to here and shown as "1,000+" beyond. */
 export const COUNT_EXACT_MAX = 1_000;
 /** Rows a retention step deletes in one write. */

@@ -5,7 +5,7 @@ import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } fro
 import { here } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { agentLink, composeLink, leaseLink, link, messageLink } from "./links.ts";
-import { askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
+import { askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { AgentStatus, harnessOf, type Presence, presenceAt } from "./presence.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -91,6 +91,12 @@ async function agentsBehind(visit: Visit, { show, prefix, machine }: Filter, pla
   }
   return { rows, stoppedAt: undefined };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const { rows, stoppedAt } = await agentsBehind(visit, filterOf(visit), undefined, limit + 1);
+  return { count: Math.min(rows.length, limit), more: rows.length > limit || stoppedAt !== undefined };
+};
 
 const writePlace = ({ project, nameFolded }: Place): string => `${encodeURIComponent(project)}/${nameFolded}`;
 /** The project is encoded, so the first slash ends it. Anything that is not a place is the first page. */

@@ -10,7 +10,7 @@ import { ApprovalItem, type AskedApproval } from "./approval-item.tsx";
 import { machineOf } from "./commands.tsx";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
-import { countOver, cursorOf, mergedPage, type Page, projectsOf } from "./listing.ts";
+import { countOver, cursorOf, mergedPage, type Page, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
@@ -79,6 +79,12 @@ async function pageOf(visit: Visit, limit: number): Promise<{ view: View; page: 
   const newestFirst = (a: Row, b: Row) => a.at > b.at || (a.at === b.at && a.id > b.id);
   return { view, page: await mergedPage(sources, view === "waiting" ? (a, b) => newestFirst(b, a) : newestFirst, limit) };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const { page } = await pageOf(visit, limit);
+  return { count: page.rows.length, more: page.next !== undefined };
+};
 
 async function load(visit: Visit): Promise<ApprovalsData> {
   const { hub, now } = visit;

@@ -9,7 +9,7 @@ import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import type { Child } from "./jsx/jsx-runtime.ts";
 import { agentLink, approvalLink, conflictLink, journalLink, link, messageLink, webhookLink, workflowRunLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, keptBy } from "./listing.ts";
+import { type Asked, askedOf, askedValue, chipsOf, keptBy, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
@@ -72,6 +72,15 @@ async function load(visit: Visit): Promise<AuditData> {
   const named = await Promise.all(ids.map(async (id) => [id, (await read.tokens.find(id))?.name] as const));
   return { asked, wrong, entries, next, tokens: new Map(named.flatMap(([id, name]) => (name === undefined ? [] : [[id, name] as const]))) };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const { entries, next } = await audit.list(visit.hub.engine.read, filterOf(visit, askedOf(visit.url, QUALIFIERS)).filter, {
+    after: undefined,
+    limit,
+  });
+  return { count: entries.length, more: next !== undefined };
+};
 
 /** What people do, as they say it. Other actions are shown by the words of their event. */
 const WORDS: Record<string, string> = {

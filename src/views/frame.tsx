@@ -7,6 +7,7 @@ import { VERSION } from "../protocol/version.ts";
 import { cookieValues } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
 import { countOver } from "./listing.ts";
+import { railViews, SaveAskedHere, SaveDialog } from "./saved-views.tsx";
 import type { FlashText, PageProps, Visit } from "./screen.ts";
 import { Flash } from "./ui/feedback.tsx";
 import { Layout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
@@ -54,7 +55,7 @@ const PROJECTS_COUNTED = 50;
 export async function framed(visit: Visit, props: PageProps, flashes: readonly FlashText[]): Promise<Html> {
   const { hub, project, projects, since, url, now, csrf, session } = visit;
   const shown = project === undefined ? projects.slice(0, PROJECTS_COUNTED) : [project];
-  const counts = await navCounts(hub, shown);
+  const [counts, saved] = await Promise.all([navCounts(hub, shown), railViews(visit, url)]);
   const query = project === undefined ? "" : `?project=${encodeURIComponent(project)}`;
   const home = /^\/[^/]+\/./.test(url.pathname) ? new URL("/", url) : url; // a detail page belongs to its project: switching leads to the overview
   return (
@@ -67,6 +68,7 @@ export async function framed(visit: Visit, props: PageProps, flashes: readonly F
         ...projects.map((name) => ({ name, href: switchHref(home, name), current: name === project })),
       ]}
       counts={counts}
+      saved={saved}
       navHref={`/ui/nav?place=${props.place ?? ""}${project === undefined ? "" : `&project=${encodeURIComponent(project)}`}`}
       events={props.live === false ? undefined : `/ui/events${query}${since === undefined ? "" : `&after=${since}`}`}
       csrf={csrf}
@@ -76,8 +78,14 @@ export async function framed(visit: Visit, props: PageProps, flashes: readonly F
       version={VERSION}
       palette={{ href: `/ui/palette${query}` }}
       flashes={flashes.map((flash) => <Flash {...flash} />)}
-      dialogs={props.dialogs}
+      dialogs={
+        <>
+          {props.dialogs}
+          <SaveDialog visit={visit} />
+        </>
+      }
     >
+      <SaveAskedHere visit={visit} />
       {props.children}
     </Layout>
   );
@@ -88,5 +96,13 @@ export async function navFragment(visit: Visit): Promise<Html> {
   const { hub, project, projects, url } = visit;
   const shown = project === undefined ? projects.slice(0, PROJECTS_COUNTED) : [project];
   const place = (url.searchParams.get("place") || undefined) as PageProps["place"];
-  return <Nav place={place} project={project} counts={await navCounts(hub, shown)} refetch={`${url.pathname}${url.search}`} />;
+  const [counts, saved] = await Promise.all([navCounts(hub, shown), railViews(visit, pageOf(visit))]);
+  return <Nav place={place} project={project} counts={counts} saved={saved} refetch={`${url.pathname}${url.search}`} />;
+}
+
+/** The page that asks for its rail, as htmx says; it decides no more than which entry is marked. */
+function pageOf({ request, url }: Visit): URL {
+  const said = request.headers.get("hx-current-url") ?? "";
+  const page = URL.canParse(said, url) ? new URL(said, url) : url;
+  return page.origin === url.origin ? page : url;
 }

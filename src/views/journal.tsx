@@ -1,6 +1,7 @@
 // The journal of workflow runs: what was planned, decided, found and learned, newest first; its signals; and the decision on candidates.
 /** @jsxImportSource #jsx */
 import type { JournalRow } from "../db/schema.ts";
+import type { Stores } from "../db/tx.ts";
 import { type Improvements, improvements } from "../hub/improvements.ts";
 import * as journal from "../hub/journal.ts";
 import { HubError } from "../protocol/errors.ts";
@@ -8,7 +9,7 @@ import { CATEGORIES, type Category, type JournalEntry, PROMOTABLE } from "../pro
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { agentLink, journalLink, link, workflowRunLink } from "./links.ts";
-import { mergedPage, projectsOf } from "./listing.ts";
+import { mergedPage, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { AskedHere, type Question } from "./question.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -59,21 +60,29 @@ async function load(visit: Visit): Promise<JournalData> {
   const category = categoryOf(url);
   const after = /^journal_\w{1,60}$/.exec(url.searchParams.get("after") ?? "")?.[0] ?? END;
   const signals = showsSignals(url) && projects.length === 1 ? await improvements(read, projects[0]!) : undefined;
-  const page =
-    only || showsSignals(url)
-      ? { rows: only ? [only] : [], next: undefined }
-      : await mergedPage<JournalRow>(
-          projects.map(
-            (project) => (limit) =>
-              category ? read.journal.ofCategory(project, category, after, limit) : read.journal.ofProject(project, after, limit),
-          ),
-          (a, b) => a.id > b.id,
-        );
+  const page = only || showsSignals(url) ? { rows: only ? [only] : [], next: undefined } : await entriesBefore(read, projects, category, after);
   const ids = [...new Set(page.rows.map(({ agentId }) => agentId))];
   const found = await Promise.all(ids.map(async (id) => [id, (await read.agents.find(id))?.name] as const));
   const names = new Map(found.flatMap(([id, name]) => (name === undefined ? [] : [[id, name] as const])));
   return { projects, rows: page.rows, next: page.next?.id, only, signals, names };
 }
+
+/** For saved views: entries of a category. */
+export const tally: Tallies = async ({ hub, url, project, projects }, limit) => {
+  if (showsSignals(url) || url.searchParams.has("entry")) return undefined;
+  const { rows, next } = await entriesBefore(hub.engine.read, projectsOf({ project, projects }), categoryOf(url), END, limit);
+  return { count: rows.length, more: next !== undefined };
+};
+
+const entriesBefore = (read: Stores, projects: readonly string[], category: Category | undefined, before: string, limit?: number) =>
+  mergedPage<JournalRow>(
+    projects.map(
+      (project) => (rows: number) =>
+        category ? read.journal.ofCategory(project, category, before, rows) : read.journal.ofProject(project, before, rows),
+    ),
+    (a, b) => a.id > b.id,
+    limit,
+  );
 
 /** What came of a candidate, or that it waits. */
 const Decided = ({ entry: { category, promotion } }: { entry: JournalEntry }) => {

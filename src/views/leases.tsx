@@ -11,7 +11,7 @@ import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { type HeldLease, HeldRow, heldLease, REASON_MAX } from "./lease-row.tsx";
 import { leaseLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
+import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Command, Empty } from "./ui/feedback.tsx";
@@ -60,6 +60,13 @@ async function load(visit: Visit): Promise<LeasesData> {
     ),
   };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const keep = keeps(askedOf(visit.url, QUALIFIERS));
+  const { rows, next } = await heldPage(visit.hub.engine.read, projectsOf(visit), { from: undefined, keep, limit });
+  return { count: rows.length, more: next !== undefined };
+};
 
 /** The place behind which a page begins: `project/name`, the project encoded. */
 function placeOf(url: URL): Place | undefined {

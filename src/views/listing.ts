@@ -15,6 +15,11 @@ export const projectsOf = ({ project, projects }: Pick<Visit, "project" | "proje
 export const countOver = async (projects: readonly string[], count: (project: string) => Promise<number>): Promise<number> =>
   (await Promise.all(projects.map(count))).reduce((sum, one) => sum + one, 0);
 
+/** How many entries of a list fit its filters: exact, or at least this many; undefined when the list cannot tell cheaply. */
+export type Tally = { count: number; more: boolean } | undefined;
+/** Counts a list as its address asks, looking no further than one page of it would. */
+export type Tallies = (visit: Visit, limit: number) => Promise<Tally>;
+
 export type Page<Row> = { rows: Row[]; next: Row | undefined };
 
 /**

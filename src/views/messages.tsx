@@ -7,7 +7,7 @@ import { DELIVERIES } from "../protocol/messages.ts";
 import { here } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { composeLink, link, messageLink } from "./links.ts";
-import { chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
+import { chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { BOXES, type Box, type FoundHeads, findHeads, type MessageQuery, queryOf, STATUS_WORDS } from "./message-query.ts";
 import { DeliveryCell, isOpen } from "./message-state.tsx";
@@ -37,6 +37,12 @@ async function load(visit: Visit): Promise<MessagesData> {
   const [found, open, dead] = await Promise.all([findHeads(visit, query), count("open"), count("dead")]);
   return { query, found, counts: { open, dead }, rows: await withRecipients(visit, found.heads) };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const { heads, next } = await findHeads(visit, queryOf(visit.url), limit);
+  return { count: heads.length, more: next !== undefined };
+};
 
 /** Looks at the recipients of what is open: an agent that does not answer is why a message waits. */
 async function withRecipients({ hub, now }: Visit, heads: readonly MessageHead[]): Promise<Row[]> {

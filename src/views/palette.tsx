@@ -1,8 +1,10 @@
 // The command palette's answers: places, agents, runs and actions by a few letters, and one of our ids straight to its page.
 /** @jsxImportSource #jsx */
 import * as runList from "../hub/run-list.ts";
+import * as savedViews from "../hub/saved-views.ts";
 import { agentLink, composeLink, link, messageLink, runLink, workflowRunLink } from "./links.ts";
 import { projectsOf } from "./listing.ts";
+import { isList, savedHref } from "./saved-counts.ts";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { PLACES, type Place, placeHref } from "./ui/nav.tsx";
 import { type PaletteGroup, type PaletteItem, PaletteResults } from "./ui/palette.tsx";
@@ -25,7 +27,7 @@ async function groupsFor(visit: Visit, typed: string): Promise<PaletteGroup[]> {
   if (typed.startsWith(">")) return [actions(visit, typed.slice(1).trim())];
   if (typed.startsWith("@")) return [await agents(visit, typed.slice(1).trim())];
   if (typed === "") return [actions(visit, ""), places(project, "")];
-  const [named, found, running] = await Promise.all([byId(visit, typed), agents(visit, typed), runs(visit, typed)]);
+  const [named, saved, found, running] = await Promise.all([byId(visit, typed), savedLists(visit, typed), agents(visit, typed), runs(visit, typed)]);
   const search: PaletteItem = {
     icon: "search",
     text: (
@@ -36,7 +38,15 @@ async function groupsFor(visit: Visit, typed: string): Promise<PaletteGroup[]> {
     hint: "everything",
     href: link("/search", { project, q: typed }),
   };
-  return [named, places(project, typed), found, running, actions(visit, typed), { title: "Search", items: [search] }];
+  return [named, saved, places(project, typed), found, running, actions(visit, typed), { title: "Search", items: [search] }];
+}
+
+async function savedLists({ hub, session }: Visit, typed: string): Promise<PaletteGroup> {
+  const found = (await savedViews.list(hub.engine.read, session)).filter(({ place, name }) => isList(place) && fits(name, typed));
+  return {
+    title: "Saved lists",
+    items: found.map((view) => ({ icon: PLACES[view.place as Place].icon, text: <Name text={view.name} />, href: savedHref(view) })),
+  };
 }
 
 const fits = (text: string, typed: string): boolean => text.toLowerCase().includes(typed.toLowerCase());
@@ -53,6 +63,7 @@ function actions({ project, session }: Visit, typed: string): PaletteGroup {
     { icon: "send", text: "Message an agent…", href: composeLink([], { project }), acts: true },
     { icon: "play", text: "Start a run…", href: link("/runs/new", { project }), acts: true },
     { icon: "retry", text: "Look at dead letters", href: link("/messages", { project, box: "dead" }) },
+    { icon: "star", text: "Saved lists", href: link("/views", { project }) },
     { icon: "plus", text: "Connect an agent", href: link("/start", { project }) },
     { icon: "terminal", text: "Read the API reference", href: "/docs" },
   ];

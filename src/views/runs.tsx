@@ -8,7 +8,7 @@ import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { link, runLink, runtimeLink, workflowRunLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf } from "./listing.ts";
+import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { costOf } from "./money.ts";
 import { progressOf, RunStatus, timeOf, WorkflowStatus } from "./run-status.tsx";
@@ -76,6 +76,12 @@ async function load(visit: Visit): Promise<RunsData> {
   const counts = await Promise.all(counted.map(async ([name]) => [name, await runList.count(hub, projects, name)] as const));
   return { projects, view: filter.view, asked, runs, next, counts: new Map(counts) };
 }
+
+/** For saved views. */
+export const tally: Tallies = async (visit, limit) => {
+  const projects = projectsOf(visit);
+  return runList.countFitting(visit.hub, projects, await filterOf(visit, projects, askedOf(visit.url, QUALIFIERS)), limit);
+};
 
 /** The Runtime of this id, or the first whose machine is called so; otherwise the word itself, which then fits nothing. */
 async function runtimeCalled({ hub }: Visit, projects: readonly string[], word: string | undefined): Promise<string | undefined> {

@@ -24,6 +24,7 @@ import * as runStart from "./run-start.tsx";
 import * as runs from "./runs.tsx";
 import * as runtime from "./runtime.tsx";
 import * as runtimes from "./runtimes.tsx";
+import * as savedViews from "./saved-views.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
 import * as settings from "./settings.tsx";
@@ -66,6 +67,7 @@ export const SCREENS: readonly Screen[] = [
   ...webhookDeliveries.screens,
   ...audit.screens,
   ...search.screens,
+  ...savedViews.screens,
   ...journal.screens,
   ...contextPage.screens,
   ...contextPool.screens,

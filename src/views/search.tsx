@@ -8,7 +8,7 @@ import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
 import type { Child } from "./jsx/jsx-runtime.ts";
 import { agentLink, journalLink, leaseLink, link, messageLink, runLink, workflowRunLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, keptBy } from "./listing.ts";
+import { type Asked, askedOf, askedValue, chipsOf, keptBy, type Tallies } from "./listing.ts";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { Empty, Notice } from "./ui/feedback.tsx";
 import { FilterBar, type Suggestion, Suggestions } from "./ui/filter.tsx";
@@ -82,6 +82,12 @@ function titleOf({ kind, title, from, to }: SearchHit): Child {
     </>
   );
 }
+
+/** For saved views: no more hits than a page shows. */
+export const tally: Tallies = async (visit) => {
+  const { answer } = await resultsOf(visit);
+  return answer && { count: answer.hits.length, more: answer.next !== undefined };
+};
 
 type Results = { query: string; asked: Asked; answer: SearchAnswer | undefined; refused: FlashText | undefined };
 

@@ -53,6 +53,14 @@ const SAMPLE = {
     runtimes: { count: 4 },
     sync: { count: 1, tone: "bad" },
   },
+  saved: {
+    views: [
+      { name: "Broken this week", icon: "runs", href: "#status", count: "3" },
+      { name: "Waits for release-captain", icon: "messages", href: "#status", count: "99+", current: true },
+    ],
+    save: "#status",
+    manage: "#status",
+  },
   csrf: "story",
   session: { role: "operator", signOut: "/session/end" },
   version: "0.1.0",

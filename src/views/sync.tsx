@@ -6,7 +6,7 @@ import { here } from "./address.ts";
 import { machineOf } from "./commands.tsx";
 import { domId } from "./dom-id.ts";
 import { alertLink, conflictLink, runLink, runtimeLink } from "./links.ts";
-import { countOver, cursorOf, mergedPage, projectsOf } from "./listing.ts";
+import { countOver, cursorOf, mergedPage, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import type { Screen, Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
@@ -42,13 +42,17 @@ type SyncData = {
   counts: Record<Tab, number>;
 };
 
+function tabOf(url: URL): Tab {
+  const chosen = url.searchParams.get("tab") ?? "";
+  return Object.hasOwn(TABS, chosen) ? (chosen as Tab) : "conflicts";
+}
+const showsAll = (url: URL): boolean => url.searchParams.get("state") === "all";
+
 async function load(visit: Visit): Promise<SyncData> {
   const { hub, url } = visit;
   const { read } = hub.engine;
   const projects = projectsOf(visit);
-  const chosen = url.searchParams.get("tab") ?? "";
-  const tab: Tab = Object.hasOwn(TABS, chosen) ? (chosen as Tab) : "conflicts";
-  const all = url.searchParams.get("state") === "all";
+  const [tab, all] = [tabOf(url), showsAll(url)];
   const after = url.searchParams.get("after") ?? TOP;
   const place = cursorOf(url);
   const limit = COUNT_EXACT_MAX + 1;
@@ -88,6 +92,16 @@ async function load(visit: Visit): Promise<SyncData> {
     },
   };
 }
+
+/** For saved views: what is open. The list of everything is not counted. */
+export const tally: Tallies = async (visit, limit) => {
+  const { read } = visit.hub.engine;
+  const tab = tabOf(visit.url);
+  if (tab !== "gaps" && showsAll(visit.url)) return undefined;
+  const counts = { conflicts: read.conflicts.countOpen, alerts: read.alerts.countOpen, gaps: read.sync.countGaps };
+  const count = await countOver(projectsOf(visit), (project) => counts[tab](project, limit + 1));
+  return { count: Math.min(count, limit), more: count > limit };
+};
 
 /** Open, or who looked at it and what was found. */
 export const Looked = ({ row, now }: { row: Pick<SyncConflictRow, "acknowledgedAt" | "acknowledgedBy" | "reason" | "count">; now: number }) => {

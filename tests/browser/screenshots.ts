@@ -3,6 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import * as savedViews from "../../src/hub/saved-views.ts";
 import { LIVELY, type Lively, liven } from "../support/lively.ts";
 import { ARTIFACTS, isLive, launch } from "./browser.ts";
 import { serveDashboard } from "./dashboard.ts";
@@ -26,9 +27,19 @@ const SHOWN: readonly (readonly [page: string, look: Look, file: string])[] = [
   ["message", "dark", "message-dark.png"],
 ];
 
+/** What the reader keeps under a name. */
+const SAVED = [
+  ["Broken runs", "runs", `project=${LIVELY}&view=failed`],
+  ["Asked by planner", "messages", `box=all&project=${LIVELY}&q=from%3Aplanner`],
+  ["On the laptop", "agents", `project=${LIVELY}&q=machine%3Alaptop-m3`],
+] as const;
+const READER = { actor: "admin", role: "admin", origin: "dashboard" };
+
 const pagesOf = ({ agents, openMessage, run }: Lively): Record<string, string> => ({
   overview: "/",
   agents: "/agents",
+  "runs-filtered": "/runs?view=completed&q=workflow:repro",
+  views: "/views",
   agent: `/agents/${agents["implementer"]!.id}`,
   messages: "/messages",
   compose: "/messages/new",
@@ -61,6 +72,8 @@ const table = await browser.newPage();
 await using hub = await serveDashboard();
 hub.world.clock.now = AFTERNOON;
 const lively = await liven(hub.world.hub, hub.world.clock);
+for (const [name, place, query] of SAVED)
+  await hub.world.hub.engine.write("", (tx) => savedViews.save(tx, READER, { role: "admin", project: null, tokenId: null }, { name, place, query }));
 try {
   const readers = await Promise.all(
     Object.entries(LOOKS).map(async ([look, options]) => ({ look, ...(await hub.visit(browser, "/", { ...options, role: "admin" })) })),

@@ -38,11 +38,21 @@ test("ids of ours lead straight to their page, in the session's projects only", 
   expect(textsOf((await it.get(asked("ann"), { cookie: other.cookie })).html, "[aria-label=Agents] a")).toEqual([]);
 });
 
+test("lists that somebody saved are found by name, by that person only", async () => {
+  await using it = await open();
+  const [me, other] = [await it.signIn("operator"), await it.signIn("viewer")];
+  await it.post("/views", { csrf: me.csrf, name: "Broken builds", place: "runs", query: "view=failed" }, me);
+  const hrefs = async (cookie: string) => attributesOf((await it.get(asked("broken"), { cookie })).html, "[aria-label='Saved lists'] a", "href");
+  expect(await hrefs(me.cookie)).toEqual(["/runs?view=failed"]);
+  expect(await hrefs(other.cookie)).toEqual([]);
+});
+
 test("viewers are offered no acts", async () => {
   await using it = await open();
   const { cookie } = await it.signIn("viewer");
   expect(textsOf((await it.get(asked(">"), { cookie })).html, "[role=option] > span")).toEqual([
     "Look at dead letters",
+    "Saved lists",
     "Connect an agent",
     "Read the API reference",
   ]);

@@ -6,7 +6,19 @@ import { Csrf } from "./button.tsx";
 import { Dialog, KeySheet } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
 import { LiveIndicator } from "./live.tsx";
-import { Brand, Nav, type NavCounts, PLACES, type Place, type ProjectChoice, ProjectSwitcher, placeHref, TabBar, TopBar } from "./nav.tsx";
+import {
+  Brand,
+  Nav,
+  type NavCounts,
+  PLACES,
+  type Place,
+  type ProjectChoice,
+  ProjectSwitcher,
+  placeHref,
+  type SavedViewsProps,
+  TabBar,
+  TopBar,
+} from "./nav.tsx";
 import { CommandPalette, type PaletteGroup } from "./palette.tsx";
 
 export type Theme = "auto" | "light" | "dark";
@@ -57,6 +69,8 @@ export type LayoutProps = {
   /** Where the switcher leads. */
   projects: readonly ProjectChoice[];
   counts: NavCounts;
+  /** Lists the reader keeps under a name. */
+  saved?: SavedViewsProps;
   /** Address of the fragment with the rail's places and counts (`Nav` with the same props); without it counts stay as sent. */
   navHref?: string;
   /** Address of the stream of signals (`/ui/events?project=…`); without it the page is not live and says so. */
@@ -98,7 +112,7 @@ export const Layout = (props: LayoutProps): Html => {
         <aside class="side" id="nav" popover="auto" aria-label="Places and state">
           <Brand home={home} />
           <ProjectSwitcher name={name} sub={project?.sub} choices={props.projects} />
-          <Nav place={place} project={project?.id} counts={counts} refetch={props.navHref} />
+          <Nav place={place} project={project?.id} counts={counts} refetch={props.navHref} saved={props.saved} />
           <RailFoot csrf={props.csrf} session={props.session} version={props.version} settings={placeHref("settings", project?.id)} />
         </aside>
         <main id="main" class="main" tabindex="-1">

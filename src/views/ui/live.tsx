@@ -17,6 +17,9 @@ export type LiveRegion = {
   href: string;
 };
 
+/** A fragment that fails leaves what was there. */
+export const KEEPS_WHAT_WAS = { "hx-status:4xx": "swap:none", "hx-status:5xx": "swap:none" } as const;
+
 /** The attributes of a live region, for elements other than the `div` of Live (a `nav`, a `tbody`). They need an id. */
 export function liveAttributes({ topic, href }: LiveRegion) {
   const topics = typeof topic === "string" ? [topic] : topic;
@@ -27,8 +30,7 @@ export function liveAttributes({ topic, href }: LiveRegion) {
     "hx-target": "this",
     "hx-swap": "outerMorph",
     "hx-sync": "this:queue last",
-    "hx-status:4xx": "swap:none",
-    "hx-status:5xx": "swap:none",
+    ...KEEPS_WHAT_WAS,
   } as const;
 }
 

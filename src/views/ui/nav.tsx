@@ -3,8 +3,9 @@
 import type { Child } from "../jsx/jsx-runtime.ts";
 import { Keys } from "./button.tsx";
 import { Icon, type IconName, Wordmark } from "./icon.tsx";
-import { LiveIndicator, liveAttributes } from "./live.tsx";
+import { KEEPS_WHAT_WAS, LiveIndicator, liveAttributes } from "./live.tsx";
 import { Count, counted } from "./reference.tsx";
+import { Name, visible } from "./untrusted.tsx";
 
 type PlaceEntry = { path: string; icon: IconName; text: string; go?: string };
 
@@ -36,6 +37,8 @@ const GROUPS: readonly (readonly [title: string | null, places: readonly Place[]
   ["Knowledge", ["context", "journal"]],
   ["Hub", ["cost", "webhooks", "audit", "settings"]],
 ];
+/** The reader's own lists stand above this group. */
+const FIRST_TITLE = "Work";
 const COMPACT: readonly Place[] = ["overview", "approvals", "runs", "agents"];
 
 /** How many things a place holds. `attn` when a person is needed, `bad` when something is broken. */
@@ -48,32 +51,76 @@ export const placeHref = (place: Place, project?: string): string =>
 const NavCount = ({ of }: { of?: { count: number; tone?: "attn" | "bad" } }) =>
   of && of.count > 0 ? <span class={["nav__count", of.tone && `nav__count--${of.tone}`]}>{counted(of.count)}</span> : null;
 
-export type NavProps = { place?: Place; project?: string; counts: NavCounts; refetch?: string };
+/** A list that somebody keeps under a name of their own. */
+export type SavedEntry = { name: string; icon: IconName; href: string; count?: string; current?: boolean };
+export type SavedViewsProps = {
+  views: readonly SavedEntry[];
+  /** Where the list on this page is saved, when it can be. */
+  save?: string;
+  /** Where views are renamed and deleted. */
+  manage?: string;
+  /** Some counts are older than the log: the rail asks once more. */
+  behind?: boolean;
+};
+
+export type NavProps = { place?: Place; project?: string; counts: NavCounts; refetch?: string; saved?: SavedViewsProps };
+
+/** The reader's own lists with their counts, and the way to save the one that is open. Nothing when there is neither. */
+export const SavedViews = ({ views, save, manage, behind, refetch }: SavedViewsProps & { refetch?: string }) =>
+  views.length === 0 && save === undefined ? null : (
+    <div class="nav" id="saved-views">
+      <span class="nav__label">{manage === undefined ? "Saved" : <a href={manage}>Saved</a>}</span>
+      {views.map(({ name, icon, href, count, current }) => (
+        <a class="nav__item" href={href} aria-current={current ? "page" : undefined} title={visible(name)}>
+          <Icon name={icon} />
+          <span class="truncate">
+            <Name text={name} />
+          </span>
+          {count !== undefined && <span class="nav__count">{count}</span>}
+        </a>
+      ))}
+      {save !== undefined && (
+        <a class="nav__item nav__item--quiet" href={save} data-open="ask-save-view" title="Save this list under a name">
+          <Icon name="star" />
+          <span>Save this list…</span>
+        </a>
+      )}
+      {behind && refetch !== undefined && <RailAgain href={refetch} />}
+    </div>
+  );
+
+/** Asks for the rail once more, a moment after it was shown. */
+const RailAgain = ({ href }: { href: string }) => (
+  <i hidden hx-get={href} hx-trigger="load delay:1s" hx-target="#nav-places" hx-swap="outerMorph" {...KEEPS_WHAT_WAS}></i>
+);
 
 /** The list of places with their counts. `refetch` is the address of its fragment; counts then follow every topic. */
-export const Nav = ({ place, project, counts, refetch }: NavProps) => (
+export const Nav = ({ place, project, counts, refetch, saved }: NavProps) => (
   <nav
     aria-label="Main"
     id="nav-places"
     {...(refetch ? liveAttributes({ topic: ["approvals", "runs", "messages", "leases", "agents", "runtimes", "sync"], href: refetch }) : {})}
   >
     {GROUPS.map(([title, places]) => (
-      <div class="nav">
-        {title && <span class="nav__label">{title}</span>}
-        {places.map((name) => (
-          <a
-            class="nav__item"
-            href={placeHref(name, project)}
-            aria-current={place === name ? "page" : undefined}
-            title={PLACES[name].text}
-            data-go={PLACES[name].go}
-          >
-            <Icon name={PLACES[name].icon} />
-            <span>{PLACES[name].text}</span>
-            <NavCount of={counts[name]} />
-          </a>
-        ))}
-      </div>
+      <>
+        {title === FIRST_TITLE && saved && <SavedViews {...saved} refetch={refetch} />}
+        <div class="nav">
+          {title && <span class="nav__label">{title}</span>}
+          {places.map((name) => (
+            <a
+              class="nav__item"
+              href={placeHref(name, project)}
+              aria-current={place === name ? "page" : undefined}
+              title={PLACES[name].text}
+              data-go={PLACES[name].go}
+            >
+              <Icon name={PLACES[name].icon} />
+              <span>{PLACES[name].text}</span>
+              <NavCount of={counts[name]} />
+            </a>
+          ))}
+        </div>
+      </>
     ))}
   </nav>
 );
