@@ -53,6 +53,7 @@ function fill(path: string, { messages, agents, runs, events }: Scale) {
       recipient_name: `agent-${(n + 1) % agents}`,
       recipient_seq: n,
       status: open ? "queued" : "replied",
+      is_open: open ? 1 : 0,
       delivery: "followUp",
       hops: 0,
       max_hops: 5,
