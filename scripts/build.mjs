@@ -1,5 +1,5 @@
 // `npm run build`: the two programs as single files, `dist/kxm` and `dist/kxm-runtime`, each started once to see that it runs,
-// and `dist/sbom.cdx.json`, the list of everything inside.
+// `dist/client`, the package for other programs, and `dist/sbom.cdx.json`, the list of everything inside.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { install } from "./lib/install.mjs";
@@ -26,6 +26,8 @@ for (const { entry, file } of PROGRAMS) {
   const size = (statSync(at(file)).size / 1e6).toFixed(1);
   say(`${file.padEnd(17)} ${size} MB  ${((performance.now() - started) / 1000).toFixed(1)} s  --version: ${shown.stdout.trim()}`);
 }
+if (spawnSync(bun, ["--no-env-file", at("scripts", "build-client.ts")], { cwd: ROOT, stdio: "inherit" }).status !== 0)
+  giveUp("dist/client could not be built.", "The error is above.");
 writeBillOfMaterials();
 
 function writeBillOfMaterials() {

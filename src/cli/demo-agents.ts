@@ -1,6 +1,8 @@
 // The cast of `kxm demo`: agents that hand each other work, hold leases and answer, over the same HTTP API as any other agent.
+import { registerAgent } from "../client/calls.ts";
 import { ask, type Connection, type Exchange, HubRefusal } from "../client/http.ts";
-import { type HubClient, hubClient, type Outgoing, registerAgent } from "../client/hub-client.ts";
+import { type HubClient, hubClient } from "../client/hub-client.ts";
+import type { Outgoing } from "../client/messages.ts";
 import type { Lease } from "../protocol/leases.ts";
 import type { Message } from "../protocol/messages.ts";
 

@@ -14,3 +14,17 @@ export function backoffMs(failures: number, retryAfterSeconds: number | undefine
   const asked = (retryAfterSeconds ?? 0) * 1000;
   return Math.ceil(asked + random() * ceiling);
 }
+
+/** Resolves after a time, or as soon as the signal ends. Never rejects. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}

@@ -54,8 +54,8 @@ export interface Exchange {
   headers?: Record<string, string>;
   query?: Record<string, string | number | boolean | undefined>;
   /** Ends the wait. Milliseconds; none = as long as the hub takes. */
-  timeoutMs?: number;
-  signal?: AbortSignal;
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 /** What came back. */

@@ -1,14 +1,7 @@
 // What a Runtime asks of the hub: presence, sync and commands. Typed from the protocol; each call is one request, and retrying is the caller's decision.
 import { SYNC_BATCH_MAX } from "../protocol/limits.ts";
-import {
-  isCommandsAnswer,
-  isRuntimeCommand,
-  isSyncAnswer,
-  type PresenceAnswer,
-  type RuntimeCommand,
-  type RuntimeReport,
-  type SyncAnswer,
-} from "../protocol/sync.ts";
+import type { PresenceAnswer, RuntimeCommand, RuntimeReport, SyncAnswer } from "../protocol/sync.ts";
+import { isCommandsAnswer, isRuntimeCommand, isSyncAnswer } from "../protocol/sync-guards.ts";
 import { ask, type Connection, HubUnreachable } from "./http.ts";
 
 /** Which Runtime speaks, and for which project of the hub. */

@@ -13,9 +13,10 @@ const FRAME_CHARS_MAX = 4_194_304;
 /**
  * The frames of an event stream, in order. Ends when the sender closes it; comments and `retry:` are skipped.
  * @param onId told of every id, also of one that comes without data (heartbeats of a quiet stream carry the cursor)
+ * @param onBytes told whenever anything arrives, comments too
  * @throws whatever reading the body throws, and an Error for a frame without end
  */
-export async function* readFrames(response: Response, onId?: (id: string) => void): AsyncGenerator<Frame> {
+export async function* readFrames(response: Response, onId?: (id: string) => void, onBytes?: () => void): AsyncGenerator<Frame> {
   if (!response.body) return;
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
@@ -24,6 +25,7 @@ export async function* readFrames(response: Response, onId?: (id: string) => voi
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      onBytes?.();
       text += decoder.decode(value, { stream: true });
       if (text.length > FRAME_CHARS_MAX) throw new Error("the stream sent a frame without end");
       const blocks = text.split(/\r\n\r\n|\n\n|\r\r/);

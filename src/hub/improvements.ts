@@ -1,7 +1,15 @@
 // Improvements: what the journal of a project teaches, ranked. Computed on demand over bounded, recent entries.
 import type { Stores } from "../db/tx.ts";
-import { type Category, type JournalEntry, SEVERITIES, type Severity } from "../protocol/journal.ts";
-import { AREAS, type Area, type WorkflowRun } from "../protocol/workflows.ts";
+import {
+  type AreaReport,
+  type Category,
+  type ImprovementSignal,
+  type Improvements,
+  type JournalEntry,
+  SEVERITIES,
+  type Severity,
+} from "../protocol/journal.ts";
+import { AREAS, type WorkflowRun } from "../protocol/workflows.ts";
 import { entryOf } from "./journal.ts";
 import { runOf } from "./workflows/runs.ts";
 
@@ -11,26 +19,6 @@ const RUNS_MAX = 1_000;
 const PAGE = 500;
 const WEIGHT: Record<Severity, number> = { error: 3, warning: 2, info: 1 };
 const REPORTED: readonly Category[] = ["error", "contradiction", "lesson", "skill-candidate"];
-
-export type AreaReport = { area: Area; total: number; errors: number; contradictions: number; lessons: number; priorities: JournalEntry[] };
-export interface ImprovementSignal {
-  key: string;
-  basis: "class" | "stage" | "summary";
-  category: Category;
-  area: Area;
-  overrideTier?: "security";
-  frequency: number;
-  runIds: string[];
-  entryIds: string[];
-  severity: Severity;
-  severityWeight: number;
-  workflowCost: number | null;
-  costBasis: "run-attempts" | "unknown";
-  confidence: number;
-  priority: number;
-  summary: string;
-}
-export type Improvements = { reports: AreaReport[]; signals: ImprovementSignal[]; entries: number };
 
 /** The report of a project. */
 export async function improvements(read: Stores, project: string): Promise<Improvements> {

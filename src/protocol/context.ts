@@ -46,6 +46,54 @@ export interface ContextItem {
   evidenceRefs?: string[];
 }
 
+/** What a role should know for a task, within its budget. */
+export interface Packet {
+  workingState: Record<string, unknown>;
+  currentState: ContextItem[];
+  knowledge: ContextItem[];
+  evidence: ContextItem[];
+  episodes: ContextItem[];
+  skills: ContextItem[];
+  contradictions: ContextItem[];
+  unresolvedGaps: string[];
+  provenanceSummary: Partial<Record<SourceType, number>>;
+  estimatedTokens: number;
+}
+/** How a packet came about. */
+export interface PacketAudit {
+  request: { project: string; role: string; task: string; workflowRunId?: string; stageId?: string };
+  selectedIds: string[];
+  provenanceSummary: Partial<Record<SourceType, number>>;
+  estimatedTokens: number;
+  budgetTokens: number;
+  candidateCount: number;
+  excludedSuperseded: number;
+  unresolvedGaps: string[];
+  relevance: { taskTokens: number; matchedCandidates: number; selected: { id: string; score: number }[] };
+}
+
+/** What recalling answers of an item: never its text. */
+export interface Recalled {
+  id: string;
+  kind: ContextKind;
+  authority: Authority;
+  confidence: Confidence;
+  sourceType: SourceType;
+  derived: boolean;
+  lineageDepth: number;
+  status?: ContextItem["status"];
+  sourceRef?: string;
+  relevance: number;
+}
+
+/** Where an item comes from. An id that is not known has `found: false` and empty lists. */
+export interface Lineage {
+  found: boolean;
+  lineage: string[];
+  evidenceRefs: string[];
+  sources: { id: string; sourceType: SourceType; sourceRef?: string }[];
+}
+
 const project = text(200, { description: "The project whose context is asked" });
 const REQUEST = { code: "invalid_context_request" } as const;
 

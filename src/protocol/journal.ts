@@ -49,6 +49,29 @@ export interface JournalEntry {
   promotion?: Promotion[];
 }
 
+/** What the entries of one area come to. */
+export type AreaReport = { area: Area; total: number; errors: number; contradictions: number; lessons: number; priorities: JournalEntry[] };
+/** Something that comes up again and again, with how much it costs. */
+export interface ImprovementSignal {
+  key: string;
+  basis: "class" | "stage" | "summary";
+  category: Category;
+  area: Area;
+  overrideTier?: "security";
+  frequency: number;
+  runIds: string[];
+  entryIds: string[];
+  severity: Severity;
+  severityWeight: number;
+  workflowCost: number | null;
+  costBasis: "run-attempts" | "unknown";
+  confidence: number;
+  priority: number;
+  summary: string;
+}
+/** What the journal of a project teaches, ranked. */
+export type Improvements = { reports: AreaReport[]; signals: ImprovementSignal[]; entries: number };
+
 export const JournalRequest = Type.Object({
   category: oneOf(CATEGORIES, { code: "invalid_journal_category", description: "What kind of entry" }),
   stageId: optionalText(128, { description: "A stage of the run" }),

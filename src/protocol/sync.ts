@@ -178,13 +178,3 @@ export const CommandResultBody = Type.Object({
 });
 /** Its answer. */
 export const CommandResultAnswer = Type.Object({ command: Type.Object({ id: Type.String(), state: Type.String() }) });
-
-const syncAnswer = once(() => TypeCompiler.Compile(SyncAnswer));
-const commandsAnswer = once(() => TypeCompiler.Compile(Type.Object({ commands: Type.Array(Type.Unknown()) })));
-const runtimeCommand = once(() => TypeCompiler.Compile(RuntimeCommand));
-/** Whether the hub answered a batch in the agreed shape. Anything else is no answer. */
-export const isSyncAnswer = (value: unknown): value is SyncAnswer => syncAnswer().Check(value);
-/** Whether the answer of a poll is a list; each item is checked on its own by `isRuntimeCommand`. */
-export const isCommandsAnswer = (value: unknown): value is { commands: unknown[] } => commandsAnswer().Check(value);
-/** Whether one item of a poll is a command this version understands. */
-export const isRuntimeCommand = (value: unknown): value is RuntimeCommand => runtimeCommand().Check(value);

@@ -168,6 +168,29 @@ export interface WorkflowRun {
   completedAt?: string;
 }
 
+/** One thing the current stage needs. */
+export interface Condition {
+  requirementKey: string;
+  kind: "evidence" | "peer-reply";
+  met: boolean;
+  degraded: boolean;
+  /** Values held, or the answers that count. */
+  has: { by: string; value: string; at?: string; messageId?: string }[];
+  /** How many producers count and how many are needed (peer replies only). */
+  quorum?: { have: number; need: number; of: string[]; normally: number };
+  /** One sentence: what would satisfy it. Empty when met. */
+  needs: string;
+}
+/** What the current stage needs, and why the run does not move. */
+export interface Conditions {
+  stageId: string | null;
+  attempt: number;
+  attemptsLeft: number;
+  /** Why the run does not move, in order. Empty while the coordinator is working. */
+  blockers: string[];
+  conditions: Condition[];
+}
+
 /** Evidence and references are checked by the rules, which give the exact code; here they may be anything. */
 const evidence = Type.Optional(Type.Unknown({ description: "Object of at most 64 keys, each with a string of at most 1000 characters" }));
 const evidenceRefs = Type.Optional(

@@ -1,9 +1,9 @@
 // The pool of a project: how much it holds, what words recall, and the packet that a role would get for a task.
 /** @jsxImportSource #jsx */
-import { type Packet, type PacketAudit, packetOf } from "../hub/context/packets.ts";
+import { packetOf } from "../hub/context/packets.ts";
 import type { Pool } from "../hub/context/pool.ts";
-import { type Recalled, recall } from "../hub/context/recall.ts";
-import { type ContextItem, KINDS } from "../protocol/context.ts";
+import { recall } from "../hub/context/recall.ts";
+import { type ContextItem, KINDS, type Packet, type PacketAudit, type Recalled } from "../protocol/context.ts";
 import { HubError } from "../protocol/errors.ts";
 import { link } from "./links.ts";
 import { type Screen, screen, type Visit } from "./screen.ts";

@@ -2,10 +2,10 @@
 /** @jsxImportSource #jsx */
 import type { JournalRow } from "../db/schema.ts";
 import type { Stores } from "../db/tx.ts";
-import { type Improvements, improvements } from "../hub/improvements.ts";
+import { improvements } from "../hub/improvements.ts";
 import * as journal from "../hub/journal.ts";
 import { HubError } from "../protocol/errors.ts";
-import { CATEGORIES, type Category, type JournalEntry, PROMOTABLE } from "../protocol/journal.ts";
+import { CATEGORIES, type Category, type Improvements, type JournalEntry, PROMOTABLE } from "../protocol/journal.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { agentLink, journalLink, link, workflowRunLink } from "./links.ts";

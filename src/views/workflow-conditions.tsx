@@ -2,8 +2,8 @@
 /** @jsxImportSource #jsx */
 import type { MessageHead } from "../db/message-heads.ts";
 import type { Stores } from "../db/tx.ts";
-import { conditionsOf, type Condition as Held } from "../hub/workflows/conditions.ts";
-import type { MessageContext, StageState, WorkflowRun } from "../protocol/workflows.ts";
+import { conditionsOf } from "../hub/workflows/conditions.ts";
+import type { Condition as Held, MessageContext, StageState, WorkflowRun } from "../protocol/workflows.ts";
 import { domId } from "./dom-id.ts";
 import { agentLink, messageLink } from "./links.ts";
 import { stateOfMessage } from "./message-state.tsx";

@@ -1,7 +1,9 @@
 // The client of agents against a real hub behind a real socket: every call, and what it does when the line or the hub breaks.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { registerAgent } from "../../src/client/calls.ts";
+import type { StreamEvent } from "../../src/client/events.ts";
 import { type Connection, HubRefusal, HubUnreachable } from "../../src/client/http.ts";
-import { type HubClient, hubClient, registerAgent, type StreamEvent } from "../../src/client/hub-client.ts";
+import { type HubClient, hubClient } from "../../src/client/hub-client.ts";
 import { sqliteWorld } from "../support/engines.ts";
 import { type Fleet, openFleet, until } from "../support/fleet.ts";
 
@@ -39,7 +41,7 @@ test("two agents see each other, ask, acknowledge, answer, list and leave", asyn
   expect((await ada.agents()).map(({ name }) => name)).toEqual(["ada", "bob"]);
   expect((await ada.heartbeat()).presence).toBe("online");
   const { message, idempotent } = await ada.send({ target: "bob", content: "ready?", delivery: "steer", correlationId: "t" });
-  expect([idempotent, message.delivery, message.idempotencyKey?.length]).toEqual([false, "steer", 45]);
+  expect([idempotent, message.delivery, message.idempotencyKey?.length]).toEqual([false, "steer", 41]);
   const ended = ada.ended(message.id);
   expect((await bob.inbox()).messages.map(({ id }) => id)).toEqual([message.id]);
   expect((await bob.acknowledge(message.id)).status).toBe("delivered");

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { hubClient, registerAgent } from "../../src/client/hub-client.ts";
+import { registerAgent } from "../../src/client/calls.ts";
+import { hubClient } from "../../src/client/hub-client.ts";
 import { serveHub } from "../support/served.ts";
 
 const INSTALL_MS = 15 * 60_000;

@@ -1,21 +1,13 @@
 // The programs that the documentation shows are run as they stand there: senders against a hub that listens, receivers against real deliveries.
 import { expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { signedHeaders } from "../../src/protocol/webhook-endpoints.ts";
+import { example } from "../support/examples.ts";
 import { serveHub } from "../support/served.ts";
 
-const DOCS = join(import.meta.dir, "../../docs");
 const SECRET = "0123456789abcdef-documented";
-
-/** The code of `<!-- example: name -->` in a page. */
-function example(page: string, name: string): string {
-  const [, code] = readFileSync(join(DOCS, page), "utf8").split(`<!-- example: ${name} -->\n`);
-  const found = /^```\w+\n([\s\S]*?)```\n/.exec(code ?? "");
-  if (!found) throw new Error(`${page} has no example ${name}`);
-  return found[1]!;
-}
 
 /** Runs a program that lies in a file of its own, and answers what it wrote. */
 async function runFile(command: string[], file: string, code: string, env: Record<string, string>): Promise<string> {

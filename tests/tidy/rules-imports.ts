@@ -55,9 +55,15 @@ function direction(files: SourceFile[]): Finding[] {
   });
 }
 
-/** Files of src that no entry reaches. Asked only of a tree that has its entries. */
+/** Files of src that no entry reaches: two programs, the client's package, and what the compiler asks for. Asked only of a tree that has its entries. */
 function dead(files: SourceFile[]): Finding[] {
-  const entries = ["src/main.ts", "src/runtime/main.ts", "src/views/jsx/jsx-dev-runtime.ts", "src/views/jsx/jsx-runtime.ts"];
+  const entries = [
+    "src/main.ts",
+    "src/runtime/main.ts",
+    "src/client/published.ts",
+    "src/views/jsx/jsx-dev-runtime.ts",
+    "src/views/jsx/jsx-runtime.ts",
+  ];
   const byPath = new Map(files.map((file) => [file.path, file]));
   if (!byPath.has("src/main.ts") || !byPath.has("src/runtime/main.ts")) return [];
   const reached = new Set<string>();

@@ -1,7 +1,7 @@
 // Context packets: what a role should know for a task, within a token budget. The same pool and request always give the same packet.
 // Codes: invalid_context_request, invalid_context_field.
 
-import { type ContextItem, type ContextKind, KINDS, type PacketRequest, type SourceType } from "../../protocol/context.ts";
+import { type ContextKind, KINDS, type Packet, type PacketAudit, type PacketRequest, type SourceType } from "../../protocol/context.ts";
 import { HubError } from "../../protocol/errors.ts";
 import type { Category } from "../../protocol/journal.ts";
 import { byWorth, type Pool, type PoolItem } from "./pool.ts";
@@ -38,30 +38,6 @@ export function readKinds(value: unknown, options: { ignoreOthers: boolean }): C
   for (const kind of words)
     if (!KINDS.includes(kind as ContextKind)) throw new HubError("invalid_context_field", `${String(kind).slice(0, 64)} is not a kind`);
   return [...new Set(words as ContextKind[])];
-}
-
-export interface Packet {
-  workingState: Record<string, unknown>;
-  currentState: ContextItem[];
-  knowledge: ContextItem[];
-  evidence: ContextItem[];
-  episodes: ContextItem[];
-  skills: ContextItem[];
-  contradictions: ContextItem[];
-  unresolvedGaps: string[];
-  provenanceSummary: Partial<Record<SourceType, number>>;
-  estimatedTokens: number;
-}
-export interface PacketAudit {
-  request: { project: string; role: string; task: string; workflowRunId?: string; stageId?: string };
-  selectedIds: string[];
-  provenanceSummary: Partial<Record<SourceType, number>>;
-  estimatedTokens: number;
-  budgetTokens: number;
-  candidateCount: number;
-  excludedSuperseded: number;
-  unresolvedGaps: string[];
-  relevance: { taskTokens: number; matchedCandidates: number; selected: { id: string; score: number }[] };
 }
 
 /** The packet for a request over a pool, and how it came about. */

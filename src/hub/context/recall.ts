@@ -1,22 +1,9 @@
 // Recall: finding items by words. Answers metadata only, never the summary.
-import type { Authority, Confidence, ContextItem, ContextKind, RecallRequest, SourceType } from "../../protocol/context.ts";
+import type { ContextItem, Lineage, Recalled, RecallRequest } from "../../protocol/context.ts";
 import { readKinds } from "./packets.ts";
 import type { Pool, PoolItem } from "./pool.ts";
 
 const LINEAGE_MAX = 32;
-
-export interface Recalled {
-  id: string;
-  kind: ContextKind;
-  authority: Authority;
-  confidence: Confidence;
-  sourceType: SourceType;
-  derived: boolean;
-  lineageDepth: number;
-  status?: ContextItem["status"];
-  sourceRef?: string;
-  relevance: number;
-}
 
 /** Exact phrase hits first, then by score, then by id; an empty query hits everything. */
 export function recall(pool: Pool, request: RecallRequest): { items: Recalled[]; unresolvedGaps: string[] } {
@@ -68,7 +55,7 @@ export function lineageOf(pool: Pool, id: string): ContextItem[] {
 }
 
 /** Where an item comes from. Unknown ids give found: false and empty lists. */
-export function explain(pool: Pool, id: string) {
+export function explain(pool: Pool, id: string): Lineage {
   const lineage = lineageOf(pool, id);
   return {
     found: lineage.length > 0,

@@ -1,27 +1,6 @@
 // "What is missing?": each required key of the current stage, met or not, by whom, with which evidence, and what would satisfy it.
-import type { WorkflowRun } from "../../protocol/workflows.ts";
+import type { Condition, Conditions, WorkflowRun } from "../../protocol/workflows.ts";
 import { requirementsOf } from "./evidence.ts";
-
-export interface Condition {
-  requirementKey: string;
-  kind: "evidence" | "peer-reply";
-  met: boolean;
-  degraded: boolean;
-  /** Values held, or the answers that count. */
-  has: { by: string; value: string; at?: string; messageId?: string }[];
-  /** How many producers count and how many are needed (peer replies only). */
-  quorum?: { have: number; need: number; of: string[]; normally: number };
-  /** One sentence: what would satisfy it. Empty when met. */
-  needs: string;
-}
-export interface Conditions {
-  stageId: string | null;
-  attempt: number;
-  attemptsLeft: number;
-  /** Why the run does not move, in order. Empty while the coordinator is working. */
-  blockers: string[];
-  conditions: Condition[];
-}
 
 /** The condition matrix of a run's current stage. A run that has ended has no conditions. */
 export function conditionsOf(run: WorkflowRun): Conditions {
