@@ -6,6 +6,7 @@ import { sha256 } from "../protocol/canonical.ts";
 import hub from "./migrations/0001_hub.sql" with { type: "text" };
 import search from "./migrations/0002_search.sql" with { type: "text" };
 import savedViews from "./migrations/0003_saved_views.sql" with { type: "text" };
+import costs from "./migrations/0004_costs.sql" with { type: "text" };
 import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
@@ -18,6 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_hub", sqlite: hub },
   { name: "0002_search", sqlite: search, postgres: searchPostgres },
   { name: "0003_saved_views", sqlite: savedViews },
+  { name: "0004_costs", sqlite: costs },
 ];
 /** Marks a SQLite file as ours ("KXM1"), so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4b58_4d31;

@@ -28,6 +28,8 @@ export type ContextItemRow = Tables["contextItems"]["$inferSelect"];
 export type SearchRow = Tables["searchDocuments"]["$inferSelect"];
 export type WebhookRow = Tables["webhooksOut"]["$inferSelect"];
 export type DeliveryRow = Tables["webhookDeliveries"]["$inferSelect"];
+export type CostRow = Tables["costSums"]["$inferSelect"];
+export type BudgetRow = Tables["budgets"]["$inferSelect"];
 
 /** Topics of the event log; the dashboard's signals carry the same words. */
 export type Topic =
@@ -360,6 +362,55 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("alerts_project").on(t.project, t.id),
       index("alerts_open").on(t.project, t.lastAt).where(sql`acknowledged_at is null`),
       index("alerts_acknowledged").on(t.acknowledgedAt).where(sql`acknowledged_at is not null`),
+    ],
+  ),
+
+  // --- cost ------------------------------------------------------------------------------------------------------------------------------------
+  // What runs used, summed by hour or by day (UTC) in the transaction of the events that report it. Amounts are millionths; what has no price has none.
+  costSums: table(
+    "cost_sums",
+    {
+      project: text().notNull(),
+      dimension: text().$type<"hour" | "day" | "machine" | "agent" | "harness" | "model" | "run">().notNull(),
+      at: integer().notNull(), // when the hour or the day begins
+      name: text().notNull(), // of the machine, agent, …; empty for what is not named, and for all there is
+      currency: text().notNull(), // empty for uses without a price
+      amount: integer().notNull(),
+      estimated: integer().notNull(), // the part of it that is an estimate
+      inputTokens: integer().notNull(),
+      outputTokens: integer().notNull(),
+      cacheReadTokens: integer().notNull(),
+      cacheWriteTokens: integer().notNull(),
+      uses: integer().notNull(), // attempts that reported
+      unknown: integer().notNull(), // those of them without a price
+    },
+    (t) => [
+      primaryKey({ columns: [t.project, t.dimension, t.at, t.name, t.currency] }),
+      index("cost_sums_dearest").on(t.at, t.amount).where(sql`dimension = 'run'`),
+      index("cost_sums_project_dearest").on(t.project, t.at, t.amount).where(sql`dimension = 'run'`),
+      check("cost_sums_dimension", sql`dimension in ('hour', 'day', 'machine', 'agent', 'harness', 'model', 'run')`),
+    ],
+  ),
+
+  budgets: table(
+    "budgets",
+    {
+      id: text().primaryKey(),
+      project: text().notNull(), // empty: all projects together
+      period: text().$type<"day" | "month">().notNull(),
+      currency: text().notNull(),
+      amount: integer().notNull(), // millionths
+      level: text().$type<"within" | "near" | "over">().notNull(), // as last told
+      levelSince: integer(), // when the period that the level is about began
+      createdAt: integer().notNull(),
+      updatedAt: integer().notNull(),
+      updatedBy: text().notNull(),
+    },
+    (t) => [
+      uniqueIndex("budgets_key").on(t.project, t.period, t.currency),
+      check("budgets_period", sql`period in ('day', 'month')`),
+      check("budgets_level", sql`level in ('within', 'near', 'over')`),
+      check("budgets_amount", sql`amount > 0`),
     ],
   ),
 

@@ -6,9 +6,11 @@ import { agentStore } from "./agents.ts";
 import { alertStore } from "./alerts.ts";
 import { approvalStore } from "./approvals.ts";
 import { auditStore } from "./audit.ts";
+import { budgetStore } from "./budgets.ts";
 import { commandStore } from "./commands.ts";
 import { conflictStore } from "./conflicts.ts";
 import { contextStore } from "./context.ts";
+import { costStore } from "./costs.ts";
 import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
 import { journalStore } from "./journal.ts";
@@ -65,6 +67,8 @@ const STORES = {
   workflows: workflowStore,
   webhookEndpoints: webhookEndpointStore,
   search: searchStore,
+  costs: costStore,
+  budgets: budgetStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

@@ -13,7 +13,7 @@ const APPROVED = new Set(["approved", "passed", "approve"]);
 const REJECTED = new Set(["rejected", "reject", "failed"]);
 
 /** Carries out what a folded event means for approvals. */
-export async function follow(tx: Tx, run: SyncRunRow, consequence: Consequence): Promise<void> {
+export async function follow(tx: Tx, run: SyncRunRow, consequence: Exclude<Consequence, { kind: "used" }>): Promise<void> {
   switch (consequence.kind) {
     case "approval_requested":
       return request(tx, run, consequence);

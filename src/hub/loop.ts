@@ -1,7 +1,8 @@
 // What happens by itself: the only timers of the hub. Each job runs to its end before the next begins, in bounded steps, and doing one twice
 // (two hubs on one database) is harmless. A job that fails is logged and tried again at its next time.
-import { ACTIVITY_INTERVAL_MS, PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
+import { ACTIVITY_INTERVAL_MS, BUDGET_INTERVAL_MS, PRESENCE_FLUSH_MS, RETENTION_INTERVAL_MS, SWEEP_INTERVAL_MS } from "../protocol/limits.ts";
 import { countActivity } from "./activity.ts";
+import * as budgets from "./budgets.ts";
 import * as commands from "./commands.ts";
 import type { Hub } from "./hub.ts";
 import * as leases from "./leases.ts";
@@ -46,6 +47,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
     { name: "use", everyMs: USE_FLUSH_MS, run: writeUse, last: true },
     { name: "activity", lane: "upkeep", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
+    { name: "budgets", lane: "upkeep", everyMs: BUDGET_INTERVAL_MS, run: budgets.watch },
     { name: "search", lane: "upkeep", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
     { name: "search sweep", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
     { name: "storage", lane: "upkeep", everyMs: STORAGE_LOOK_MS, run: storageJob() },

@@ -5,7 +5,7 @@ import { short, upsert } from "./projection-section.ts";
 
 const SUMS_BYTES = 3_000; // models, and the same for agents
 const CURRENCIES_MAX = 4;
-const NO_CURRENCY = "XXX"; // ISO 4217's own code for it
+export const NO_CURRENCY = "XXX"; // ISO 4217's own code for it
 const MODEL_CHARS = 120;
 const TOKENS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
 
@@ -19,6 +19,16 @@ export const emptySum = (name: string): UsageSum => ({
   estimated: false,
   unknown: 0,
 });
+
+/** A report of use: when, by what, and what the same attempt had reported before. */
+export type Used = {
+  at: string;
+  usage: AttemptUsage;
+  before: AttemptUsage | undefined;
+  model: string | undefined;
+  agentId: string | undefined;
+  harness: string | undefined;
+};
 
 /** `provider/model`, as sums are named. */
 export const modelName = ({ provider, model }: NonNullable<SyncPayload["model"]>): string => short(`${provider}/${model}`, MODEL_CHARS);
@@ -35,12 +45,7 @@ export const usageOf = ({ inputTokens, outputTokens, cacheReadTokens, cacheWrite
 });
 
 /** Adds a report to every sum it belongs to, after taking out what the same attempt had reported before. */
-export function addUsage(
-  projection: RunProjection,
-  usage: AttemptUsage,
-  before: AttemptUsage | undefined,
-  { model, agentId }: { model?: string | undefined; agentId?: string | undefined },
-): void {
+export function addUsage(projection: RunProjection, { usage, before, model, agentId }: Used): void {
   const apply = (sum: UsageSum) => {
     if (before) count(sum, before, -1);
     count(sum, usage, 1);

@@ -4,7 +4,7 @@ import type { SyncRunRow } from "../db/schema.ts";
 import type { RunAssignment, RunProjection, RunStep, StepAttempt } from "../protocol/runs.ts";
 import type { SyncEvent, SyncPayload } from "../protocol/sync-event.ts";
 import { emptySection, short, upsert } from "./projection-section.ts";
-import { addUsage, emptySum, modelName, usageOf } from "./projection-usage.ts";
+import { addUsage, emptySum, modelName, type Used, usageOf } from "./projection-usage.ts";
 
 // Together with the fixed parts below 64 KiB, whatever the events hold.
 const STEPS_BYTES = 20_000;
@@ -29,7 +29,8 @@ export type Consequence =
   | { kind: "run_ended" }
   | { kind: "approval_requested"; id: string; hash: string; stepId: string; attempt: number; content: string }
   | { kind: "approval_recorded"; ids: string[]; outcome: string; actor: string; reason: string | null }
-  | { kind: "approval_moot"; id: string };
+  | { kind: "approval_moot"; id: string }
+  | ({ kind: "used" } & Used);
 
 export const emptyProjection = (): RunProjection => ({
   transitions: 0,
@@ -67,9 +68,11 @@ export function fold(run: SyncRunRow, event: SyncEvent): Consequence[] {
   else if (eventType.startsWith("lease.")) foldLease(projection, event);
   else if (eventType === "approval.recorded") consequences.push(recorded(payload));
   else if (eventType === "delivery.status_changed" && payload.status) projection.delivery = payload.status;
-  if (payload.assignmentId !== undefined) foldAssignment(projection, event, payload.assignmentId);
-  else if (payload.usage)
-    addUsage(projection, usageOf(payload.usage), undefined, { model: payload.model && modelName(payload.model), agentId: payload.agentId });
+  const used = payload.assignmentId === undefined ? plainUse(event) : foldAssignment(projection, event, payload.assignmentId);
+  if (used) {
+    addUsage(projection, used);
+    consequences.push({ kind: "used", ...used });
+  }
   if (payload.evidenceRefs) foldEvidence(projection, event);
   if (payload.receipts) foldReceipts(projection, event);
   if (payload.error) {
@@ -214,7 +217,12 @@ const recorded = ({ suppliedRefs = [], outcome = "", actor, reason }: SyncPayloa
   reason: reason ?? null,
 });
 
-function foldAssignment(projection: RunProjection, { eventType, payload, occurredAt }: SyncEvent, assignmentId: string) {
+/** What an event outside of any assignment reports as used. */
+const plainUse = ({ payload: { usage, model, agentId, executor }, occurredAt }: SyncEvent): Used | undefined =>
+  usage && { at: occurredAt, usage: usageOf(usage), before: undefined, model: model && modelName(model), agentId, harness: executor?.harness };
+
+/** @returns what the event reports as used, after what the same attempt had reported before */
+function foldAssignment(projection: RunProjection, { eventType, payload, occurredAt }: SyncEvent, assignmentId: string): Used | undefined {
   const [family, verb] = eventType.split(".") as [string, string];
   let before = undefined as RunAssignment["usage"];
   const entry = upsert(
@@ -226,6 +234,7 @@ function foldAssignment(projection: RunProjection, { eventType, payload, occurre
       if (payload.stepId !== undefined) assignment.stepId = payload.stepId;
       if (payload.agentId !== undefined) assignment.agentId = payload.agentId;
       if (payload.model) assignment.model = modelName(payload.model);
+      if (payload.executor) assignment.harness = payload.executor.harness;
       if (payload.attemptId !== undefined && payload.attemptId !== assignment.attemptId) nextAttempt(assignment, payload.attemptId);
       if (family === "assignment") assignment.status = payload.status ?? verb;
       if (payload.outcome !== undefined) assignment.outcome = payload.outcome;
@@ -236,7 +245,8 @@ function foldAssignment(projection: RunProjection, { eventType, payload, occurre
       if (payload.usage) assignment.usage = usageOf(payload.usage);
     },
   );
-  if (payload.usage) addUsage(projection, usageOf(payload.usage), before, { model: entry.model, agentId: entry.agentId });
+  const { model, agentId, harness } = entry;
+  return payload.usage && { at: occurredAt, usage: usageOf(payload.usage), before, model, agentId, harness };
 }
 
 /** A new attempt starts counting anew; what the last one used stays in the sums. */

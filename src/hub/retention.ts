@@ -5,6 +5,7 @@ import type { Topic } from "../db/schema.ts";
 import type { Tx } from "../db/tx.ts";
 import {
   AUDIT_RETENTION_MS,
+  COST_RETENTION_MS,
   DECIDED_RETENTION_MS,
   DELIVERY_RETENTION_MS,
   EVENT_RETENTION_MS,
@@ -38,6 +39,7 @@ export const keptFor = (hub: Pick<Hub, "settings">) =>
     runtimes: RUNTIME_RETENTION_MS,
     events: EVENT_RETENTION_MS,
     audit: AUDIT_RETENTION_MS,
+    costSums: COST_RETENTION_MS,
     sessions: 0,
   }) as const;
 export type Kept = keyof ReturnType<typeof keptFor>;
@@ -160,6 +162,17 @@ const sweepEvents: Sweep = async (hub, before) => {
   return { removed, more };
 };
 
+const sweepCosts: Sweep = async (hub, before) => {
+  let [removed, more] = [0, false];
+  for (const { project } of await hub.engine.read.events.projects()) {
+    if (!(await hub.engine.read.costs.hasOlder(project, before))) continue;
+    const count = await hub.engine.write(project, (tx) => tx.costs.prune(project, before, RETENTION_BATCH_MAX));
+    removed += count;
+    more ||= count === RETENTION_BATCH_MAX;
+  }
+  return { removed, more };
+};
+
 /** Rows of no project, removed in the hub's own lane. */
 const inOwnLane =
   (remove: (tx: Tx, before: number) => Promise<number>): Sweep =>
@@ -179,6 +192,7 @@ const SWEEPS: Partial<Record<Kept, Sweep>> = {
   runtimes: inOwnLane((tx, before) => tx.retention.removeRuntimes(before, RETENTION_BATCH_MAX)),
   events: sweepEvents,
   audit: inOwnLane((tx, before) => tx.events.pruneAudit(before, RETENTION_BATCH_MAX)),
+  costSums: sweepCosts,
   sessions: inOwnLane(
     async (tx, before) => (await tx.sessions.purge(before, RETENTION_BATCH_MAX)) + (await tx.signinLinks.purge(before, RETENTION_BATCH_MAX)),
   ),

@@ -8,6 +8,7 @@ import type { SyncEvent } from "../protocol/sync-event.ts";
 import * as alerts from "./alerts.ts";
 import * as approvals from "./approval-rules.ts";
 import * as conflicts from "./conflicts.ts";
+import * as costs from "./costs.ts";
 import { type Consequence, emptyProjection, fold } from "./projection.ts";
 
 /** Rows that one write takes over from behind a closed gap. The lane serves others in between. */
@@ -67,7 +68,7 @@ export async function absorb(tx: Tx, projectId: string, runId: string): Promise<
   const { unfinished, consequences } = await absorbHeld(tx, run);
   if (run.cursor > before.cursor) {
     await tx.sync.updateRun(run);
-    for (const consequence of consequences) await approvals.follow(tx, run, consequence);
+    await follow(tx, run, consequences);
     record(tx, run, before.status, {});
   }
   return cursorOf(run, unfinished);
@@ -155,8 +156,18 @@ async function store(tx: Tx, batch: Batch, state: RunState): Promise<void> {
     consequences.push(...absorbed.consequences);
   }
   await (state.isNew ? tx.sync.insertRun(run) : tx.sync.updateRun(run));
-  for (const consequence of consequences) await approvals.follow(tx, run, consequence);
+  await follow(tx, run, consequences);
   record(tx, run, statusBefore, { accepted: accepted.length, ...(refused.length > 0 && { refused: refused.length }) });
+}
+
+/** Carries out what folded events mean beyond their run: for approvals and for what everything costs. */
+async function follow(tx: Tx, run: SyncRunRow, consequences: readonly Consequence[]): Promise<void> {
+  for (const consequence of consequences) if (consequence.kind !== "used") await approvals.follow(tx, run, consequence);
+  await costs.record(
+    tx,
+    run,
+    consequences.filter((consequence) => consequence.kind === "used"),
+  );
 }
 
 /** Folds what follows the cursor without a gap; the rest waits. */

@@ -19,6 +19,7 @@ export const ID_PREFIXES = {
   cfl: "sync conflict",
   whk: "outgoing webhook endpoint",
   dlv: "webhook delivery",
+  bud: "budget",
   gen: "store generation",
   hub: "hub process",
 } as const;

@@ -83,6 +83,17 @@ export const SYNC_RETENTION_MS = 30 * 86_400_000;
 export const SYNC_SILENT_RETENTION_MS = 90 * 86_400_000;
 /** How long a Runtime that does not report any more is remembered. */
 export const RUNTIME_RETENTION_MS = 90 * 86_400_000;
+/** How long sums of cost are kept. */
+export const COST_RETENTION_MS = 400 * 86_400_000;
+/** Names of agents, models, programs or machines that one project's sums tell apart on one day; what comes later is summed as "others". */
+export const COST_NAMES_MAX = 200;
+/** What one report of usage may add to the sums: tokens of a kind, and millionths of a currency's unit. */
+export const COST_TOKENS_MAX = 1_000_000_000_000;
+export const COST_AMOUNT_MAX = 1_000_000_000_000;
+/** Budgets of a hub. */
+export const BUDGETS_MAX = 100;
+/** How often budgets are compared with what was spent. */
+export const BUDGET_INTERVAL_MS = 5_000;
 /** How often retention looks for what is old. */
 export const RETENTION_INTERVAL_MS = 60_000;
 /** Steps of one kind of row in one round of retention: the next round goes on. */

@@ -48,6 +48,7 @@ export const RunAssignment = Type.Object({
   attempt: whole,
   attemptId: optional(text),
   model: optional(text),
+  harness: optional(Type.String({ description: "The program that the agent runs in." })),
   outcome: optional(text),
   startedAt: optional(time),
   endedAt: optional(time),

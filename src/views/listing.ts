@@ -11,6 +11,10 @@ const PROJECTS_LISTED_MAX = 50;
 export const projectsOf = ({ project, projects }: Pick<Visit, "project" | "projects">): readonly string[] =>
   project === undefined ? projects.slice(0, PROJECTS_LISTED_MAX) : [project];
 
+/** The same for what may concern the hub as a whole: over all projects its own log (no name) is looked at as well. */
+export const withHubItself = ({ project, session }: Pick<Visit, "project" | "session">, projects: readonly string[]): readonly string[] =>
+  project === undefined && session.project === null ? [...projects, ""] : projects;
+
 /** Sums a capped count over projects. Above its cap it means "or more". */
 export const countOver = async (projects: readonly string[], count: (project: string) => Promise<number>): Promise<number> =>
   (await Promise.all(projects.map(count))).reduce((sum, one) => sum + one, 0);

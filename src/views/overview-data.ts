@@ -8,7 +8,7 @@ import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import type { AskedApproval } from "./approval-item.tsx";
 import { withMachine } from "./approvals.tsx";
 import { foldedHappenings, namesIn } from "./happenings.tsx";
-import { countOver, projectsOf } from "./listing.ts";
+import { countOver, projectsOf, withHubItself } from "./listing.ts";
 import { type Machine, machinesOf } from "./overview-fleet.tsx";
 import type { Visit } from "./screen.ts";
 import type { FeedItem } from "./ui/feed.tsx";
@@ -106,7 +106,7 @@ async function needsOf(visit: Visit, projects: readonly string[]): Promise<Needs
     ),
     runList.list(hub, projects, uncertain, { after: undefined, limit: ITEMS_SHOWN }),
     firstOf(projects, (project) => read.conflicts.openPage(project, ABOVE_ALL, ITEMS_SHOWN), newest, ITEMS_SHOWN),
-    firstOf(projects, (project) => read.alerts.openPage(project, ABOVE_ALL, ALERTS_LOOKED_AT), newest, ALERTS_LOOKED_AT),
+    firstOf(withHubItself(visit, projects), (project) => read.alerts.openPage(project, ABOVE_ALL, ALERTS_LOOKED_AT), newest, ALERTS_LOOKED_AT),
     firstOf(projects, (project) => read.messages.heads({ kind: "dead", of: project }, ABOVE_ALL, DEAD_LOOKED_AT), newest, DEAD_LOOKED_AT),
     lapsingOf(visit, projects),
   ]);

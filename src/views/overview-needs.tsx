@@ -82,7 +82,8 @@ const Rest = ({ needs, project }: { needs: Needs; project: string | undefined })
   );
 };
 
-const inProject = (visit: Visit, project: string): Child => visit.project === undefined && <Name text={project} />;
+const inProject = (visit: Visit, project: string): Child =>
+  visit.project === undefined && (project === "" ? "all projects" : <Name text={project} />);
 
 const Uncertain = ({ one: { run, row, host, at }, visit }: { one: Needs["uncertain"][number]; visit: Visit }) => {
   const reason = run.waiting?.reason ?? row.projection.reason;

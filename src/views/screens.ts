@@ -5,6 +5,7 @@ import * as approval from "./approval.tsx";
 import * as approvalBulk from "./approval-bulk.tsx";
 import * as approvals from "./approvals.tsx";
 import * as audit from "./audit.tsx";
+import * as budgets from "./budgets.tsx";
 import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import * as contextPage from "./context.tsx";
@@ -74,4 +75,5 @@ export const SCREENS: readonly Screen[] = [
   ...settings.screens,
   ...tokens.screens,
   ...costs.screens,
+  ...budgets.screens,
 ];

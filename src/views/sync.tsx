@@ -6,7 +6,7 @@ import { here } from "./address.ts";
 import { machineOf } from "./commands.tsx";
 import { domId } from "./dom-id.ts";
 import { alertLink, conflictLink, runLink, runtimeLink } from "./links.ts";
-import { countOver, cursorOf, mergedPage, projectsOf, type Tallies } from "./listing.ts";
+import { countOver, cursorOf, mergedPage, projectsOf, type Tallies, withHubItself } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import type { Screen, Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
@@ -57,8 +57,9 @@ async function load(visit: Visit): Promise<SyncData> {
   const place = cursorOf(url);
   const limit = COUNT_EXACT_MAX + 1;
   const newestId = (a: { id: string }, b: { id: string }) => a.id > b.id;
+  const alarmed = withHubItself(visit, projects);
   const each = <Row,>(wanted: Tab, page: (project: string, limit: number) => Promise<Row[]>) =>
-    tab === wanted ? projects.map((project) => (rows: number) => page(project, rows)) : [];
+    tab === wanted ? (wanted === "alerts" ? alarmed : projects).map((project) => (rows: number) => page(project, rows)) : [];
   const conflicts = await mergedPage(
     each("conflicts", (project, rows) => (all ? read.conflicts.page : read.conflicts.openPage)(project, after, rows)),
     newestId,
@@ -87,7 +88,7 @@ async function load(visit: Visit): Promise<SyncData> {
     next: conflicts.next?.id ?? alerts.next?.id ?? (gaps.next && `${gaps.next.lastReceivedAt}.${gaps.next.runId}`),
     counts: {
       conflicts: await countOver(projects, (project) => read.conflicts.countOpen(project, limit)),
-      alerts: await countOver(projects, (project) => read.alerts.countOpen(project, limit)),
+      alerts: await countOver(alarmed, (project) => read.alerts.countOpen(project, limit)),
       gaps: await countOver(projects, (project) => read.sync.countGaps(project, limit)),
     },
   };

@@ -102,3 +102,17 @@ test("agents, held leases, activity and ended runs are read by their index", asy
   });
   expect(plans.filter((plan) => /(^|\| )SCAN (agents|leases|activity_hours|sync_runs)/.test(plan))).toEqual([]);
 });
+
+test("cost is read by its key, and the dearest runs of a day by an index of their own", async () => {
+  const plans = await plansOf(async ({ costs, budgets }) => {
+    await costs.bySlot("p", "day", 0);
+    await costs.byName("p", "agent", 0);
+    await costs.dearestRuns(0, undefined, 10);
+    await costs.dearestRuns(0, "p", 10);
+    await costs.names("p", ["agent"], [0]);
+    await budgets.find("bud_a");
+  });
+  expect(plans.filter((plan) => /SCAN cost_sums/.test(plan))).toEqual([]);
+  expect(plans[2]).toBe("SEARCH cost_sums USING INDEX cost_sums_dearest (at=?)");
+  expect(plans[3]).toBe("SEARCH cost_sums USING INDEX cost_sums_project_dearest (project=? AND at=?)");
+});

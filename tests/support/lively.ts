@@ -77,6 +77,7 @@ export async function liven(hub: Hub, clock: { now: number }): Promise<Lively> {
   rightNow(plan, made);
   holdLeases(plan);
   runThings(plan, made);
+  aMonthOfWork(plan);
   raiseThings(plan);
   while (planned.length > 0) {
     const next = planned.reduce((first, one) => (one.ago > first.ago ? one : first));
@@ -249,6 +250,63 @@ function holdLeases({ at, hub, cast }: Plan) {
 type Step = [type: NonNullable<Told["type"]>, payload: SyncPayload, ago: number];
 const RUN_PROJECT = "prj_a71a5000payments";
 
+const SPENDERS: readonly [agent: string, harness: string, provider: string, model: string, cost: number | undefined][] = [
+  ["implementer", "claude", "anthropic", "claude-opus", 1.62],
+  ["reviewer", "claude", "anthropic", "claude-sonnet", 0.41],
+  ["flake-hunter", "codex", "openai", "gpt-codex", 0.77],
+  ["planner", "claude", "anthropic", "claude-sonnet", 0.23],
+  [LONG_NAME, "gemini", "google", "gemini-pro", 0.35],
+  ["dependency-scout", "opencode", "local", "qwen3-coder", undefined],
+];
+/** The n-th report of what an attempt used: every sixth has no price, every fifth is an estimate. */
+function used(n: number): SyncPayload {
+  const [agentId, harness, provider, model, cost] = SPENDERS[n % SPENDERS.length]!;
+  const factor = 0.6 + ((n * 37) % 23) / 20;
+  return {
+    status: "created",
+    agentId,
+    model: { provider, model },
+    executor: { id: "local", kind: "local", executorVersion: "1.0.0", harness, harnessVersion: "unknown" },
+    usage: {
+      inputTokens: Math.round(41_000 * factor),
+      outputTokens: Math.round(5_200 * factor),
+      cacheReadTokens: Math.round(120_000 * factor),
+      ...(cost === undefined
+        ? { costKind: "unknown" }
+        : { cost: Math.round(cost * factor * 1e4) / 1e4, currency: "USD", costKind: provider === "google" ? "estimated" : "reported" }),
+    },
+  };
+}
+
+/** A run that has gone on for a month, a few reports a day and fewer on weekends: it is told only now, with its own times. */
+function aMonthOfWork({ at, hub, end }: Plan) {
+  const machine = "studio";
+  const day = 24 * HOUR;
+  const reports = Array.from({ length: 29 }, (_, index) => 29 - index).flatMap((ago) => {
+    const isWeekend = [0, 6].includes(new Date(end - ago * day).getUTCDay());
+    return Array.from({ length: isWeekend ? 2 : 9 + ((ago * 7) % 6) }, (_, n) => ({ told: end - ago * day - n * 40 * MINUTE, n: ago * 7 + n }));
+  });
+  const events = [
+    {
+      type: "run.created",
+      payload: { workflowId: "upkeep", displayTitle: "Keep what we depend on up to date", status: "created" },
+      at: end - 30 * day,
+    },
+    ...reports.map(({ told, n }) => ({ type: "attempt.created", payload: used(n), at: told })),
+    { type: "run.status_changed", payload: { status: "completed" }, at: end - 26 * HOUR },
+  ] as const;
+  at(26 * HOUR, async () => {
+    for (let first = 0; first < events.length; first += 100) {
+      const batch = events
+        .slice(first, first + 100)
+        .map((told, index) =>
+          syncEvent(first + index + 1, { ...told, projectId: RUN_PROJECT, runId: "run_00upkeep00000000", homeRuntimeId: runtimeOf(machine) } as Told),
+        );
+      await sync.ingest(hub, { project: LIVELY, runtimeId: runtimeOf(machine), events: batch });
+    }
+  });
+}
+
 function runThings(plan: Plan, made: Partial<Lively>) {
   const { hub, end } = plan;
   const push = (runId: string, machine: Machine, steps: readonly Step[]) => {
@@ -268,6 +326,7 @@ function runThings(plan: Plan, made: Partial<Lively>) {
     push(`run_${String(n).padStart(4, "0")}d0ne0000`, n % 2 ? "studio" : "build-01", [
       ["run.created", { workflowId: "fix", displayTitle: `Batch ${n + 1}`, status: "created" }, ago + 4 * MINUTE],
       ["run.status_changed", { status: "running" }, ago + 3 * MINUTE],
+      ["attempt.created", used(n), ago + 2 * MINUTE],
       ["run.status_changed", { status }, ago],
     ]);
   }
@@ -285,6 +344,7 @@ function runThings(plan: Plan, made: Partial<Lively>) {
     ...started("Settle refunds in the ledger", "implement-and-review", 84 * MINUTE),
     ...passed("plan", 70 * MINUTE),
     ...passed("implement", 40 * MINUTE),
+    ["attempt.created", used(6), 41 * MINUTE],
     ...passed("gates", 24 * MINUTE),
     ...passed("review", 14 * MINUTE),
     ["step.entered", { stepId: "deliver", status: "running" }, 13 * MINUTE],
@@ -309,6 +369,7 @@ function runThings(plan: Plan, made: Partial<Lively>) {
   push("run_61b2000041c5e0aa", "studio", [
     ...started("Find out why checkout e2e flakes on Fridays", "hunt-flake", 33 * MINUTE),
     ...passed("reproduce", 22 * MINUTE),
+    ["attempt.created", used(8), 10 * MINUTE],
     ...passed("narrow", 9 * MINUTE),
     ["step.entered", { stepId: "bisect", status: "running", stepAttempt: 2 }, 5 * MINUTE],
   ]);

@@ -82,9 +82,20 @@ export const MachineRow = ({ id, name, href, status, pips, pipsHref, note, side 
 
 const ATTENTION_FROM_PERCENT = 80;
 
+type BudgetRowProps = {
+  /** Stable, so that live updates keep the row in place. */
+  id?: string;
+  name: Child;
+  percent: number;
+  figures: Child;
+  /** Whether it holds, and what follows from that. */
+  note?: Child;
+  acts?: Child;
+};
+
 /** A budget: what is used of it in percent, and the figures. From 80 percent it asks for attention, from 100 it is spent. */
-export const BudgetRow = ({ name, percent, figures }: { name: Child; percent: number; figures: Child }) => (
-  <div class="budget">
+export const BudgetRow = ({ id, name, percent, figures, note, acts }: BudgetRowProps) => (
+  <div class="budget" id={id} data-row>
     <span>{name}</span>
     <Bar
       percent={percent}
@@ -92,5 +103,7 @@ export const BudgetRow = ({ name, percent, figures }: { name: Child; percent: nu
       label={`${Math.round(percent)} percent used`}
     />
     <span class="num">{figures}</span>
+    {note && <span class="budget__note">{note}</span>}
+    {acts && <span class="budget__acts">{acts}</span>}
   </div>
 );

@@ -75,6 +75,10 @@ export const STATES = {
   applied: ["ok", "ok"],
   received: ["run", "arrow"],
   verified: ["ok", "ok"],
+  // budgets
+  within: ["ok", "ok"],
+  near: ["attn", "attn"],
+  over: ["bad", "bad"],
   // sync, webhooks, tokens, knowledge
   conflict: ["bad", "attn"],
   gap: ["attn", "attn"],

@@ -1,0 +1,84 @@
+// Cost, settings, webhooks and search in Chromium: looks in every theme and width, acts, live updates, keys, and what works without script.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { LIVELY, liven } from "../support/lively.ts";
+import { ARTIFACTS, CHROMIUM, isLive, launch } from "./browser.ts";
+import { findings, type ServedDashboard, serveDashboard, sideways } from "./dashboard.ts";
+
+const AFTERNOON = Date.UTC(2026, 10, 30, 14, 2, 10);
+setDefaultTimeout(120_000);
+
+const PAGES: readonly (readonly [name: string, path: string])[] = [
+  ["cost", `/cost?project=${LIVELY}&days=30`],
+  ["cost-today", "/cost?days=1&by=machine"],
+  ["cost-budget", `/cost?project=${LIVELY}&act=budget`],
+];
+/** What axe looks at per view: it takes longer than everything else. */
+const VIEWS = [
+  { name: "light", width: 1440, colorScheme: "light", checked: () => true },
+  { name: "dark", width: 1440, colorScheme: "dark", checked: (page: string) => page === "cost" },
+  { name: "phone", width: 360, colorScheme: "dark", checked: (page: string) => page === "cost" },
+] as const;
+
+const flash = (page: Page) => page.locator("#flash .flash").last();
+
+describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", () => {
+  let browser: Browser;
+  let hub: ServedDashboard;
+  beforeAll(async () => {
+    [browser, hub] = await Promise.all([launch(), serveDashboard()]);
+    hub.world.clock.now = AFTERNOON;
+    await liven(hub.world.hub, hub.world.clock);
+    const { cookie, csrf } = await hub.world.signIn("operator");
+    for (const [of, period, amount] of [
+      [LIVELY, "day", "20"],
+      [LIVELY, "month", "220"],
+      ["identity-platform", "day", "5"],
+      ["", "month", "900"],
+    ] as const)
+      await hub.world.post("/cost/budgets", { csrf, of, period, amount, currency: "USD" }, { cookie });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await hub?.[Symbol.asyncDispose]();
+  });
+
+  for (const { name, width, colorScheme, checked } of VIEWS)
+    test(`every page, ${name}: nothing complains, nothing scrolls sideways, axe finds nothing`, async () => {
+      const { page, complaints, close } = await hub.visit(browser, "/start", { viewport: { width, height: 900 }, colorScheme, role: "admin" });
+      for (const [what, path] of PAGES) {
+        await page.goto(`${hub.url}${path}`);
+        expect([what, Math.max(0, await sideways(page))]).toEqual([what, 0]);
+        await page.screenshot({ path: join(ARTIFACTS, `upkeep-${what}-${name}.png`), fullPage: true });
+        if (checked(what)) expect([what, await findings(page)]).toEqual([what, []]);
+      }
+      expect(complaints).toEqual([]);
+      await close();
+    });
+
+  test("a budget is set in a dialog, is on another page at once, and is removed without script", async () => {
+    const [mine, others] = await Promise.all([hub.visit(browser, "/cost"), hub.visit(browser, "/cost", { role: "viewer" })]);
+    await Promise.all([isLive(mine.page), isLive(others.page)]);
+    await mine.page.getByRole("link", { name: "Set a budget…" }).click();
+    const dialog = mine.page.locator("dialog[open]");
+    await dialog.getByLabel("For").selectOption("");
+    await dialog.getByLabel("Amount").fill("none");
+    await dialog.getByRole("button", { name: "Set the budget" }).click();
+    await flash(mine.page).getByText("The amount is a number").waitFor();
+    await dialog.getByLabel("Amount").fill("0.5");
+    await dialog.getByRole("button", { name: "Set the budget" }).click();
+    await flash(mine.page).getByText("All projects may cost $0.50 a day.").waitFor();
+    const row = others.page.locator(".budget", { hasText: "All projects, day" });
+    await row.getByText("used up").waitFor();
+    expect(await others.page.getByText("Remove…").count()).toBe(0);
+    expect([...mine.complaints.filter((line) => !line.includes("400")), ...others.complaints]).toEqual([]);
+    await Promise.all([mine.close(), others.close()]);
+    const plain = await hub.visit(browser, "/cost", { javaScriptEnabled: false });
+    await plain.page.locator(".budget", { hasText: "All projects, day" }).getByRole("link", { name: "Remove…" }).click();
+    await plain.page.getByRole("button", { name: "Remove the budget" }).click();
+    await plain.page.locator(".flash", { hasText: "is removed" }).waitFor();
+    expect(await plain.page.locator(".budget", { hasText: "All projects, day" }).count()).toBe(0);
+    await plain.close();
+  });
+});
