@@ -125,8 +125,10 @@ function manyAgents({ db, tables: { agents }, one, all, run }: Dialect) {
   };
 }
 
+/** Which agents a page is of. */
+export type AgentsOf = "all" | "online" | "retired";
 /** Where a page of agents begins: its names start with `prefix` ("" for all), and lie after a folded name. */
-export type AgentPage = { online: boolean; prefix: string; after?: string | undefined; limit: number };
+export type AgentPage = { of: AgentsOf; prefix: string; after?: string | undefined; limit: number };
 /** The last code point there is: a prefix followed by it sorts after every name that starts with the prefix. */
 const LAST = "\u{10ffff}";
 
@@ -135,6 +137,7 @@ function agentPages({ db, tables: { agents }, one, all }: Dialect) {
   const { project, nameFolded: name } = agents;
   const ofProject = eq(project, slot("project"));
   const online = sql`${agents.online} = 1`;
+  const retired = sql`${agents.retiredAt} is not null`;
   const pageOf = (from: SQL) => {
     const page = (only?: SQL) =>
       all(
@@ -145,19 +148,30 @@ function agentPages({ db, tables: { agents }, one, all }: Dialect) {
           .orderBy(asc(name))
           .limit(slot("limit")),
       );
-    return { all: page(), online: page(online) };
+    return { all: page(), online: page(online), retired: page(retired) };
   };
   const [first, next] = [pageOf(gte(name, slot("prefix"))), pageOf(gt(name, slot("after")))];
-  const counted = db.select({ one: sql`1` }).from(agents).where(ofProject).limit(slot("limit")).as("counted");
-  const count = one(db.select({ count: sql<number>`count(*)` }).from(counted));
+  const countOf = (only?: SQL) => {
+    const counted = db.select({ one: sql`1` }).from(agents).where(and(ofProject, only)).limit(slot("limit")).as("counted");
+    return one(db.select({ count: sql<number>`count(*)` }).from(counted));
+  };
+  const [count, countRetired] = [countOf(), countOf(retired)];
+  const among = all(db.select().from(agents).where(inChunk(agents.id)));
   return {
     /** A page by name. */
-    page: (project: string, { online, prefix, after, limit }: AgentPage): Promise<AgentRow[]> => {
+    page: (project: string, { of, prefix, after, limit }: AgentPage): Promise<AgentRow[]> => {
       const slots = { project, end: prefix + LAST, limit };
-      const which = online ? "online" : "all";
-      return after === undefined ? first[which]({ ...slots, prefix }) : next[which]({ ...slots, after });
+      return after === undefined ? first[of]({ ...slots, prefix }) : next[of]({ ...slots, after });
+    },
+    /** The agents of these ids, in no order; what is no agent's id is left out. */
+    async among(ids: readonly string[]): Promise<AgentRow[]> {
+      const found: AgentRow[] = [];
+      for (const chunk of chunksOf(ids)) found.push(...(await among(idSlots(chunk))));
+      return found;
     },
     /** Agents ever registered in a project; the count stops at `limit`. */
     count: async (project: string, limit: number) => Number((await count({ project, limit }))!.count),
+    /** Those that a person retired; the count stops at `limit`. */
+    countRetired: async (project: string, limit: number) => Number((await countRetired({ project, limit }))!.count),
   };
 }

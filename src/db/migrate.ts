@@ -7,6 +7,7 @@ import hub from "./migrations/0001_hub.sql" with { type: "text" };
 import search from "./migrations/0002_search.sql" with { type: "text" };
 import savedViews from "./migrations/0003_saved_views.sql" with { type: "text" };
 import costs from "./migrations/0004_costs.sql" with { type: "text" };
+import retiredAgents from "./migrations/0005_retired_agents.sql" with { type: "text" };
 import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
@@ -20,6 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002_search", sqlite: search, postgres: searchPostgres },
   { name: "0003_saved_views", sqlite: savedViews },
   { name: "0004_costs", sqlite: costs },
+  { name: "0005_retired_agents", sqlite: retiredAgents },
 ];
 /** Marks a SQLite file as ours ("KXM1"), so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4b58_4d31;

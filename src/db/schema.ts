@@ -68,6 +68,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
     (t) => [
       uniqueIndex("agents_name").on(t.project, t.nameFolded),
       index("agents_project_online").on(t.project, t.nameFolded).where(sql`online = 1`),
+      index("agents_project_retired").on(t.project, t.nameFolded).where(sql`retired_at is not null`),
       index("agents_online").on(t.lastSeenAt).where(sql`online = 1`),
       check("agents_online_flag", sql`online in (0, 1)`),
     ],

@@ -23,14 +23,19 @@ export interface Presence {
   projectOf(id: string): string;
   /** When the last sweep ran, and until when none may judge. By the hub's clock; undefined before the first. */
   sweep: { lastAt: number | undefined; graceUntil: number };
+  /** Agents that were connected before this process started and were not heard since. Until `until` nobody knows whether they are there. */
+  unheard: { ids: Set<string>; since: number; until: number };
 }
 
 export function createPresence(): Presence {
   const seen = new Map<string, { at: number; project: string }>();
   let unwritten = new Map<string, number>();
+  const unheard = { ids: new Set<string>(), since: 0, until: 0 };
   return {
     sweep: { lastAt: undefined, graceUntil: 0 },
+    unheard,
     saw(id, at, project = "") {
+      unheard.ids.delete(id);
       const known = seen.get(id);
       if (known) known.at = at;
       else seen.set(id, { at, project });
@@ -48,6 +53,16 @@ export function createPresence(): Presence {
       return taken;
     },
   };
+}
+
+/**
+ * Since when this hub listens, while it cannot know yet whether a silent agent is there: it has just started, or has itself slept, and agents had no
+ * whole window yet to report. Undefined when silence means something.
+ */
+export function listensSince({ presence, settings }: Pick<Hub, "presence" | "settings">, agent: Pick<AgentRow, "id" | "online">, now: number) {
+  const { unheard, sweep } = presence;
+  if (agent.online === 0) return now < unheard.until && unheard.ids.has(agent.id) ? unheard.since : undefined;
+  return now < sweep.graceUntil ? sweep.graceUntil - settings.staleMs : undefined;
 }
 
 /** Writes the signs of life seen since the last call. Run it every PRESENCE_FLUSH_MS and before the store closes. A failed batch is kept for the next. */
@@ -77,6 +92,7 @@ export async function sweepStale(hub: Hub): Promise<number> {
   const { sweep } = presence;
   if (sweep.lastAt !== undefined && now - sweep.lastAt > settings.staleMs) sweep.graceUntil = now + settings.staleMs;
   sweep.lastAt = now;
+  if (now >= presence.unheard.until) presence.unheard.ids.clear();
   if (now < sweep.graceUntil) return 0;
   await flushPresence(hub); // so that the table names only those whom this process did not see either
   let count = 0;
@@ -112,6 +128,9 @@ async function goOffline(tx: Tx, hub: Hub, agents: readonly Known[]): Promise<st
  */
 export async function startPresence(hub: Hub): Promise<number> {
   let count = 0;
+  const { unheard } = hub.presence;
+  unheard.since = hub.clock();
+  unheard.until = unheard.since + hub.settings.staleMs;
   for (;;) {
     const online = await hub.engine.read.agents.silent(Number.MAX_SAFE_INTEGER, SWEEP_MAX);
     if (online.length === 0) return count;
@@ -122,6 +141,7 @@ export async function startPresence(hub: Hub): Promise<number> {
           if (agent?.online === 1) await leave(tx, agent, "hub_restarted", agent.lastSeenAt);
         }
       });
+      for (const { id } of agents) unheard.ids.add(id);
     }
     count += online.length;
   }

@@ -3,8 +3,8 @@ import type { MessageHead } from "../db/message-heads.ts";
 import type { AgentRow, LeaseRow, WorkflowRunRow } from "../db/schema.ts";
 import { HubError } from "../protocol/errors.ts";
 import { type AgentTimeline, timelineOf } from "./agent-timeline.tsx";
-import { type Work, workOf } from "./agents.tsx";
-import { type Presence, presenceAt } from "./presence.tsx";
+import { presenceWith, type Work, worksOf } from "./agent-work.ts";
+import type { Presence } from "./presence.tsx";
 import type { Visit } from "./screen.ts";
 
 /** Newest requests that the figures are over. */
@@ -36,18 +36,17 @@ export async function visibleAgent({ hub, session, params }: Visit): Promise<Age
 
 /** Everything the page shows. @throws HubError agent_not_found */
 export async function load(visit: Visit): Promise<AgentData> {
-  const { hub, now } = visit;
-  const { read } = hub.engine;
+  const { read } = visit.hub.engine;
   const agent = await visibleAgent(visit);
-  const [workFor, recent, sent, leases, coordinates, timeline] = await Promise.all([
-    workOf(visit, [agent.project]),
+  const [works, recent, sent, leases, coordinates, timeline] = await Promise.all([
+    worksOf(visit, [agent.project]),
     read.messages.heads({ kind: "received", of: agent.id }, Number.MAX_SAFE_INTEGER, LOOKED_AT),
     read.messages.heads({ kind: "sent", of: agent.id }, "~", LOOKED_AT),
     read.leases.heldBy(agent.project, agent.id, LEASES_SHOWN),
     read.workflows.ofCoordinator(agent.id, RUNS_SHOWN),
     timelineOf(visit, agent),
   ]);
-  const work = workFor(agent);
+  const work = works.of(agent);
   const isOpen = ({ status }: MessageHead) => status === "queued" || status === "delivered";
   return {
     agent,
@@ -55,7 +54,7 @@ export async function load(visit: Visit): Promise<AgentData> {
     leases,
     coordinates,
     timeline,
-    presence: presenceAt(hub, agent, now, { begun: work.begun !== undefined, open: work.openIn > 0 }),
+    presence: presenceWith(visit, agent, work),
     figures: figuresOf(recent),
     openIn: recent.filter(isOpen).slice(0, OPEN_SHOWN),
     openOut: sent.filter(isOpen).slice(0, OPEN_SHOWN),

@@ -5,7 +5,7 @@ import type { LeaseRow } from "../db/schema.ts";
 import { here } from "./address.ts";
 import { agentActs, HeadActs } from "./agent-acts.tsx";
 import { type AgentData, type Figures, LOOKED_AT, load } from "./agent-data.ts";
-import type { Work } from "./agents.tsx";
+import type { Work } from "./agent-work.ts";
 import { domId } from "./dom-id.ts";
 import { leaseLink, link, messageLink, workflowRunLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
@@ -14,7 +14,7 @@ import { AgentStatus, type Presence } from "./presence.tsx";
 import type { Screen, Visit } from "./screen.ts";
 import { Stat, StatStrip } from "./ui/charts.tsx";
 import { Feed } from "./ui/feed.tsx";
-import { Empty } from "./ui/feedback.tsx";
+import { Empty, Notice } from "./ui/feedback.tsx";
 import { Ring } from "./ui/lease.tsx";
 import { Columns, Facts, PageHead, Section } from "./ui/page.tsx";
 import { Chip, Id, Link, Quiet, Ref } from "./ui/reference.tsx";
@@ -43,9 +43,26 @@ const AgentView = ({ data, visit }: { data: AgentData; visit: Visit }) => {
         ]}
         actions={session.role !== "viewer" && <HeadActs data={data} visit={visit} />}
       />
+      <Needed data={data} now={now} />
       <FigureStrip figures={data.figures} work={data.work} />
       <Columns main={<Timeline data={data} visit={visit} />} aside={<Aside data={data} visit={visit} />} />
     </>
+  );
+};
+
+/** It is away while somebody relies on it. */
+const Needed = ({ data: { presence, work, leases }, now }: { data: AgentData; now: number }) => {
+  const away = presence.state === "lost contact" || presence.state === "offline" || presence.state === "retired";
+  const relied = [
+    work.openIn > 0 && `${work.openIn}${work.orMore ? "+" : ""} ${work.openIn === 1 ? "request waits" : "requests wait"} for it`,
+    leases.length > 0 && `it holds ${leases.length} ${leases.length === 1 ? "lease" : "leases"}`,
+  ].filter((why) => why !== false);
+  if (!away || relied.length === 0) return null;
+  return (
+    <Notice tone="attn" title="This agent needs you.">
+      {presence.state === "lost contact" ? "It lost contact" : `It is ${presence.state}, as of`} <Ago at={presence.at} now={now} plain />, and{" "}
+      {relied.join(", and ")}. Start it again, cancel what waits, or retire it.
+    </Notice>
   );
 };
 
@@ -130,8 +147,13 @@ const Aside = ({ data, visit }: { data: AgentData; visit: Visit }) => {
   );
 };
 
-const PresenceWords = ({ presence: { state, at, bound }, now }: { presence: Presence; now: number }) =>
-  state === "working" || state === "online" || state === "idle" ? (
+const PresenceWords = ({ presence: { state, at, bound, listensSince }, now }: { presence: Presence; now: number }) =>
+  listensSince !== undefined ? (
+    <>
+      unknown: this hub came back <Ago at={listensSince} now={now} plain /> and gives everybody {words(bound)} to be heard; last seen{" "}
+      <Ago at={at} now={now} plain />
+    </>
+  ) : state === "working" || state === "online" || state === "idle" ? (
     <>
       heartbeat <Ago at={at} now={now} plain />; turns “lost contact” after {words(bound)}
     </>

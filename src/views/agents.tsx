@@ -1,13 +1,15 @@
 // The list of agents: who is there, how the hub knows, what each is at, what waits for it and what it holds.
 /** @jsxImportSource #jsx */
 import type { AgentRow, LeaseRow } from "../db/schema.ts";
-import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { COUNT_EXACT_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
+import { agentsBehind, chosenOf, type Filter, filterOf, type Place, placeOf, QUALIFIERS, TABS, type Tab, writePlace } from "./agent-list.ts";
+import { type Need, presenceWith, type Work, type Works, worksOf } from "./agent-work.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { agentLink, composeLink, leaseLink, link, messageLink } from "./links.ts";
-import { askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
+import { askedOf, chipsOf, countOver, keptBy, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
-import { AgentStatus, harnessOf, type Presence, presenceAt } from "./presence.tsx";
+import { AgentStatus, harnessOf, type Presence } from "./presence.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { Command, Empty } from "./ui/feedback.tsx";
@@ -18,125 +20,60 @@ import { type Column, Pager, Table } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, Name } from "./ui/untrusted.tsx";
 
-/** Open messages of a project that a page looks at to see who waits for whom; beyond them counts are "or more". */
-const OPEN_LOOKED_AT = 1_000;
 const LEASES_SHOWN = 3;
 const EXPORT_ROWS_MAX = 5_000;
 
-/** What an agent is at, from the open messages of its project. */
-export type Work = { openIn: number; openOut: number; orMore: boolean; begun?: { id: string; by: string; seq: number; since: number } };
-export type AgentEntry = { agent: AgentRow; presence: Presence; work: Work; leases: readonly LeaseRow[] };
+/** Over more projects than this the tabs about work carry no counts: they would cost more than the list. */
+const PROJECTS_COUNTED_MAX = 10;
 
-const QUALIFIERS = ["machine"];
-/** Agents of one look when a filter throws some away. */
-const LOOK_ROWS = 200;
-/** Which of the tabs is open, what the names begin with, and on which machine. */
-type Filter = { show: "all" | "online"; prefix: string; machine: string | undefined };
-function filterOf({ url }: Visit): Filter {
-  const asked = askedOf(url, QUALIFIERS);
-  const show = url.searchParams.get("show") === "online" ? "online" : "all";
-  return { show, prefix: asked.words.toLowerCase(), machine: askedValue(asked, "machine")?.toLowerCase() };
-}
+export type AgentEntry = { agent: AgentRow; presence: Presence; work: Work; leases: readonly LeaseRow[]; need: Need | undefined };
 
-/** What the open messages of projects say about their agents' work. */
-export async function workOf({ hub }: Visit, projects: readonly string[]): Promise<(agent: Pick<AgentRow, "id" | "project">) => Work> {
-  const { messages } = hub.engine.read;
-  const found = await Promise.all(
-    projects.map(async (project) => {
-      const [open, begun] = await Promise.all([messages.openParties(project, OPEN_LOOKED_AT), messages.inWork(project, OPEN_LOOKED_AT)]);
-      return { project, open, begun };
-    }),
-  );
-  const [received, sent, begunBy] = [new Map<string, number>(), new Map<string, number>(), new Map<string, Work["begun"]>()];
-  const orMore = new Set<string>();
-  for (const { project, open, begun } of found) {
-    if (open.length === OPEN_LOOKED_AT) orMore.add(project);
-    for (const { recipientId, senderId } of open) {
-      received.set(recipientId, (received.get(recipientId) ?? 0) + 1);
-      sent.set(senderId, (sent.get(senderId) ?? 0) + 1);
-    }
-    for (const { recipientId, id, senderName, recipientSeq, turnStartedAt } of begun)
-      begunBy.set(recipientId, { id, by: senderName, seq: recipientSeq, since: turnStartedAt });
-  }
-  return ({ id, project }) => {
-    const begun = begunBy.get(id);
-    return { openIn: received.get(id) ?? 0, openOut: sent.get(id) ?? 0, orMore: orMore.has(project), ...(begun && { begun }) };
-  };
-}
-
-/** Where a page begins: behind this agent of the page before. */
-type Place = Pick<AgentRow, "project" | "nameFolded">;
-
-type Found = { rows: AgentRow[]; stoppedAt: Place | undefined };
-
-/** Agents of a page's projects, by project and name. A machine has no index: a bounded number of agents is looked at for it. */
-async function agentsBehind(visit: Visit, { show, prefix, machine }: Filter, place: Place | undefined, limit: number): Promise<Found> {
-  const { agents } = visit.hub.engine.read;
-  const rows: AgentRow[] = [];
-  let looked = 0;
-  for (const project of [...projectsOf(visit)].sort()) {
-    if (place && project < place.project) continue;
-    for (let after = project === place?.project ? place.nameFolded : undefined; ; ) {
-      const size = machine === undefined ? limit - rows.length : LOOK_ROWS;
-      const found = await agents.page(project, { online: show === "online", prefix, after, limit: size });
-      for (const agent of found) {
-        looked++;
-        if (machine === undefined || agent.host?.toLowerCase() === machine) rows.push(agent);
-        if (rows.length === limit) return { rows, stoppedAt: undefined };
-        if (looked === LIST_SCAN_ROWS_MAX && machine !== undefined) return { rows, stoppedAt: agent };
-      }
-      if (found.length < size) break;
-      after = found.at(-1)!.nameFolded;
-    }
-  }
-  return { rows, stoppedAt: undefined };
-}
-
-/** For saved views. */
-export const tally: Tallies = async (visit, limit) => {
-  const { rows, stoppedAt } = await agentsBehind(visit, filterOf(visit), undefined, limit + 1);
-  return { count: Math.min(rows.length, limit), more: rows.length > limit || stoppedAt !== undefined };
-};
-
-const writePlace = ({ project, nameFolded }: Place): string => `${encodeURIComponent(project)}/${nameFolded}`;
-/** The project is encoded, so the first slash ends it. Anything that is not a place is the first page. */
-function placeOf(url: URL): Place | undefined {
-  const [, project, nameFolded] = /^([^/]*)\/([\s\S]+)$/.exec(url.searchParams.get("after") ?? "") ?? [];
-  if (project === undefined || nameFolded === undefined) return undefined;
-  try {
-    return { project: decodeURIComponent(project), nameFolded };
-  } catch {
-    return undefined;
-  }
-}
-
-async function entriesOf(visit: Visit, agents: readonly AgentRow[]): Promise<AgentEntry[]> {
-  const { hub, now } = visit;
-  const work = await workOf(visit, [...new Set(agents.map(({ project }) => project))]);
+async function entriesOf(visit: Visit, agents: readonly AgentRow[], works: Works, needs: ReadonlyMap<string, Need>): Promise<AgentEntry[]> {
   return Promise.all(
     agents.map(async (agent) => {
-      const of = work(agent);
-      const leases = await hub.engine.read.leases.heldBy(agent.project, agent.id, LEASES_SHOWN + 1);
-      return { agent, work: of, leases, presence: presenceAt(hub, agent, now, { begun: of.begun !== undefined, open: of.openIn > 0 }) };
+      const work = works.of(agent);
+      const leases = await visit.hub.engine.read.leases.heldBy(agent.project, agent.id, LEASES_SHOWN + 1);
+      return { agent, work, leases, presence: presenceWith(visit, agent, work), need: needs.get(agent.id) };
     }),
   );
 }
 
-type AgentsData = { entries: AgentEntry[]; next: Place | undefined; filter: Filter; total: number; online: number };
+/** How many each tab has, as text; undefined where it would cost more than the list. */
+type Counts = Record<Tab, number | string | undefined>;
+type AgentsData = { entries: AgentEntry[]; next: Place | undefined; filter: Filter; total: number; online: number; counts: Counts };
 
 async function load(visit: Visit): Promise<AgentsData> {
   const { agents, projects: projectStore } = visit.hub.engine.read;
   const [filter, projects] = [filterOf(visit), projectsOf(visit)];
-  const [{ rows, stoppedAt }, total, online] = await Promise.all([
-    agentsBehind(visit, filter, placeOf(visit.url), VIEW_ROWS_MAX + 1),
+  const counted = projects.length <= PROJECTS_COUNTED_MAX;
+  const isChosen = filter.show === "working" || filter.show === "needs";
+  const works = counted || isChosen ? await worksOf(visit, projects) : undefined;
+  const { working, needing } = counted
+    ? await chosenOf(visit, "both", works)
+    : isChosen
+      ? await chosenOf(visit, filter.show as "working", works)
+      : {};
+  const chosen = filter.show === "working" ? working : filter.show === "needs" ? needing?.map(({ agent }) => agent) : undefined;
+  const [{ rows, stoppedAt }, total, online, retired] = await Promise.all([
+    agentsBehind(visit, filter, placeOf(visit.url), VIEW_ROWS_MAX + 1, chosen),
     countOver(projects, (project) => agents.count(project, COUNT_EXACT_MAX + 1)),
     countOver(projects, (project) => projectStore.countOnline(project)),
+    countOver(projects, (project) => agents.countRetired(project, COUNT_EXACT_MAX + 1)),
   ]);
   const shown = rows.slice(0, VIEW_ROWS_MAX);
-  return { entries: await entriesOf(visit, shown), next: rows.length > VIEW_ROWS_MAX ? shown.at(-1) : stoppedAt, filter, total, online };
+  const seen = works ?? (await worksOf(visit, [...new Set(shown.map(({ project }) => project))]));
+  const orMore = (of: readonly unknown[] | undefined) => of && (seen.orMore ? `${of.length}+` : of.length);
+  return {
+    entries: await entriesOf(visit, shown, seen, new Map(needing?.map(({ agent, need }) => [agent.id, need]))),
+    next: rows.length > VIEW_ROWS_MAX ? shown.at(-1) : stoppedAt,
+    filter,
+    total,
+    online,
+    counts: { all: total, online, working: orMore(working), needs: orMore(needing), retired },
+  };
 }
 
-const columnsOf = ({ project, now }: Visit): readonly Column<AgentEntry>[] => [
+const columnsOf = ({ project, now }: Visit, show: Tab): readonly Column<AgentEntry>[] => [
   {
     head: "Agent",
     kind: "main",
@@ -156,11 +93,29 @@ const columnsOf = ({ project, now }: Visit): readonly Column<AgentEntry>[] => [
     ),
   },
   { head: "Presence", phone: "line", cell: ({ presence }) => <AgentStatus presence={presence} now={now} stack /> },
-  { head: "Doing now", phone: "line", cell: ({ work, presence }) => <Doing work={work} presence={presence} now={now} project={project} /> },
+  show === "needs"
+    ? { head: "Why", phone: "line", cell: ({ need }) => need && <Why need={need} /> }
+    : { head: "Doing now", phone: "line", cell: ({ work, presence }) => <Doing work={work} presence={presence} now={now} project={project} /> },
   { head: "Open", tight: true, cell: ({ work }) => <OpenCounts work={work} /> },
   { head: "Leases", tight: true, cell: ({ leases }) => (leases.length > 0 ? <LeaseChips leases={leases} /> : "–") },
   { head: "Machine", tight: true, cell: ({ agent }) => (agent.host === null ? <Quiet>not said</Quiet> : <Line text={agent.host} max={28} />) },
 ];
+
+const some = (count: number, one: string, more: string): string => `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
+
+/** What a person is needed for, the worst first. */
+const Why = ({ need: { begun, waiting, leases, dead } }: { need: Need }) => (
+  <>
+    {[
+      begun && "stopped in the middle of a request",
+      waiting > (begun ? 1 : 0) && `${some(waiting, "request waits", "requests wait")} for it`,
+      leases > 0 && `holds ${some(leases, "lease", "leases")}`,
+      dead > 0 && `${some(dead, "request", "requests")} died unanswered`,
+    ]
+      .filter((why) => why !== false)
+      .map((why, index) => (index === 0 ? why : <Sub>{why}</Sub>))}
+  </>
+);
 
 /** What an agent is at: the request it has begun, or how many wait for it. */
 const Doing = ({ work, presence, now, project }: { work: Work; presence: Presence; now: number; project?: string | undefined }) => {
@@ -204,11 +159,18 @@ const LeaseChips = ({ leases }: { leases: readonly LeaseRow[] }) => (
   </>
 );
 
+const HEADS: Record<Tab, string> = {
+  all: "All agents",
+  online: "Agents that are online",
+  working: "Agents that are at a request",
+  needs: "Agents that need you",
+  retired: "Agents that were retired",
+};
+
 const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
   const { url, project, now, session } = visit;
-  const { entries, filter, total, online } = data;
+  const { entries, filter, total, online, counts } = data;
   const asked = askedOf(url, QUALIFIERS);
-  const tab = (show: "online" | undefined) => here(url, { show, after: undefined });
   return (
     <>
       <PageHead
@@ -233,6 +195,15 @@ const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
           </>
         }
       />
+      <Tabs
+        label="Views"
+        tabs={Object.entries(TABS).map(([name, text]) => ({
+          text,
+          href: here(url, { show: name === "all" ? undefined : name, after: undefined }),
+          current: filter.show === name,
+          count: counts[name as Tab],
+        }))}
+      />
       <FilterBar
         action="/agents"
         qualifiers={chipsOf(url, asked)}
@@ -240,17 +211,10 @@ const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
         placeholder="names that begin with…, or machine:"
         keep={keptBy(url)}
       />
-      <Tabs
-        label="Views"
-        tabs={[
-          { text: "All", href: tab(undefined), count: total, current: filter.show === "all" },
-          { text: "Online", href: tab("online"), count: online, current: filter.show === "online" },
-        ]}
-      />
-      <h2 class="visually-hidden">{filter.show === "online" ? "Agents that are online" : "All agents"}</h2>
+      <h2 class="visually-hidden">{HEADS[filter.show]}</h2>
       {entries.length > 0 ? (
         <>
-          <Table caption="Agents" columns={columnsOf(visit)} rows={entries} id={({ agent }) => `agent-${agent.id}`} />
+          <Table caption="Agents" columns={columnsOf(visit, filter.show)} rows={entries} id={({ agent }) => `agent-${agent.id}`} />
           <Way data={data} url={url} />
         </>
       ) : (
@@ -263,17 +227,25 @@ const AgentsView = ({ data, visit }: { data: AgentsData; visit: Visit }) => {
   );
 };
 
+const NOBODY: Record<Exclude<Tab, "all">, readonly [title: string, words: string]> = {
+  online: ["Nobody is online.", "An agent that sends any request is online from then on. All agents are in the first tab."],
+  working: ["Nobody is at a request.", "An agent is working once it has said that its turn has started."],
+  needs: ["No agent needs you.", "Who is away while somebody waits for it, or holds a lease, stands here, and whose requests died unanswered."],
+  retired: ["Nobody was retired.", "Retiring an agent is on its page. It comes back when it registers again under its name."],
+};
+
 const isWhole = ({ prefix, machine }: Filter): boolean => prefix === "" && machine === undefined;
 
 /** How many are shown, the list as a file, and the next page. */
-const Way = ({ data: { entries, next, filter, total, online }, url }: { data: AgentsData; url: URL }) => {
+const Way = ({ data: { entries, next, filter, counts }, url }: { data: AgentsData; url: URL }) => {
+  const count = counts[filter.show];
   const file = (format: string) => link(`/agents/export/${format}`, Object.fromEntries(url.searchParams));
   return (
     <Pager
       shown={
         <>
-          {entries.length} {isWhole(filter) && `of ${counted(filter.show === "online" ? online : total)}`} by project and name · as{" "}
-          <Link href={file("csv")}>CSV</Link> or <Link href={file("json")}>JSON</Link>
+          {entries.length} {isWhole(filter) && count !== undefined && `of ${typeof count === "number" ? counted(count) : count}`} by project and name
+          · as <Link href={file("csv")}>CSV</Link> or <Link href={file("json")}>JSON</Link>
         </>
       }
       newer={url.searchParams.has("after") ? here(url, { after: undefined }) : undefined}
@@ -287,8 +259,8 @@ const NoAgents = ({ filter, total }: { filter: Filter; total: number }) =>
     <Empty title="No agent here names that machine.">Take the filter away, or go on below where there are more.</Empty>
   ) : filter.prefix !== "" ? (
     <Empty title="No agent's name begins with that.">Clear the filter, or look in another project.</Empty>
-  ) : total > 0 ? (
-    <Empty title="Nobody is online.">An agent that sends any request is online from then on. All agents are in the other tab.</Empty>
+  ) : total > 0 && filter.show !== "all" ? (
+    <Empty title={NOBODY[filter.show][0]}>{NOBODY[filter.show][1]}</Empty>
   ) : (
     <Empty title="No agent has registered yet." acts={<Command text="kxm peer --as reviewer inbox --follow" />}>
       This command takes part as an agent named reviewer and shows what comes in. Any program can do the same through the API or MCP.
@@ -317,7 +289,8 @@ async function exportAgents(visit: Visit): Promise<Response> {
     rows.push(...found.rows);
     if (found.rows.length < PAGE_ROWS_MAX) break;
   }
-  return download("agents", visit.params["format"]!, EXPORT, await entriesOf(visit, rows));
+  const works = await worksOf(visit, [...new Set(rows.map(({ project }) => project))]);
+  return download("agents", visit.params["format"]!, EXPORT, await entriesOf(visit, rows, works, new Map()));
 }
 
 /** The list, its fragment, and the list as a file. */

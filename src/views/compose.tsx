@@ -105,7 +105,7 @@ type Choice = { agent: AgentRow; presence: Presence };
 async function choicesOf(visit: Visit, project: string): Promise<Choice[]> {
   const { hub, now, session } = visit;
   if (project === "" || (session.project !== null && session.project !== project)) return [];
-  const rows = await hub.engine.read.agents.page(project, { online: true, prefix: "", limit: ONLINE_SHOWN });
+  const rows = await hub.engine.read.agents.page(project, { of: "online", prefix: "", limit: ONLINE_SHOWN });
   return rows.map((agent) => ({ agent, presence: presenceAt(hub, agent, now, { begun: false, open: false }) }));
 }
 

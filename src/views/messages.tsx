@@ -249,7 +249,7 @@ const words = (key: string, of: readonly string[], typed: string): Suggestion[] 
 
 async function names(visit: Visit, key: string, prefix: string): Promise<Suggestion[]> {
   const { agents: store } = visit.hub.engine.read;
-  const found = await Promise.all(projectsOf(visit).map((project) => store.page(project, { online: false, prefix, limit: NAMES_SUGGESTED })));
+  const found = await Promise.all(projectsOf(visit).map((project) => store.page(project, { of: "all", prefix, limit: NAMES_SUGGESTED })));
   return found
     .flat()
     .slice(0, NAMES_SUGGESTED)

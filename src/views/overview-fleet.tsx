@@ -34,7 +34,7 @@ export async function machinesOf(visit: Visit, projects: readonly string[]): Pro
   const { hub, now } = visit;
   const { read } = hub.engine;
   const [rows, begun, runtimes] = await Promise.all([
-    Promise.all(projects.map((project) => read.agents.page(project, { online: true, prefix: "", limit: AGENTS_LOOKED_AT }))),
+    Promise.all(projects.map((project) => read.agents.page(project, { of: "online", prefix: "", limit: AGENTS_LOOKED_AT }))),
     Promise.all(projects.map((project) => read.messages.inWork(project, IN_WORK_MAX))),
     Promise.all(projects.map((project) => read.runtimes.ofProject(project, RUNTIMES_LOOKED_AT))),
   ]);

@@ -74,7 +74,7 @@ function actions({ project, session }: Visit, typed: string): PaletteGroup {
 async function agents(visit: Visit, typed: string): Promise<PaletteGroup> {
   const { project } = visit;
   const store = visit.hub.engine.read.agents;
-  const page = (one: string) => store.page(one, { online: false, prefix: typed.toLowerCase(), limit: AGENTS_SHOWN });
+  const page = (one: string) => store.page(one, { of: "all", prefix: typed.toLowerCase(), limit: AGENTS_SHOWN });
   const found = (await Promise.all(projectsOf(visit).map(page))).flat().slice(0, AGENTS_SHOWN);
   return {
     title: "Agents",

@@ -3,17 +3,20 @@
 import type { AgentRow } from "../db/schema.ts";
 import { presenceOf } from "../hub/agents.ts";
 import type { Hub } from "../hub/hub.ts";
+import { listensSince } from "../hub/presence.ts";
 import type { PipState } from "./ui/fleet.tsx";
 import { Status } from "./ui/status.tsx";
 import { Ago, words } from "./ui/time.tsx";
 
 /** What is known of an agent's presence at a time. */
 export type Presence = {
-  state: "working" | "online" | "idle" | "lost contact" | "offline" | "retired";
+  state: "working" | "online" | "idle" | "unknown" | "lost contact" | "offline" | "retired";
   /** When it gave its last sign of life, or was retired. */
   at: number;
   /** Milliseconds of silence after which it counts as lost. */
   bound: number;
+  /** Of the unknown: since when this hub listens again. */
+  listensSince?: number;
 };
 
 /** @param work whether it has started on an open request, and whether any is open */
@@ -23,6 +26,8 @@ export function presenceAt(hub: Hub, agent: AgentRow, now: number, work: { begun
   const at = agent.online === 1 ? hub.presence.lastSeen(agent.id, agent.lastSeenAt) : agent.lastSeenAt;
   const word = presenceOf(hub, agent, now);
   if (word === "online") return { state: work.begun ? "working" : work.open ? "online" : "idle", at, bound };
+  const since = listensSince(hub, agent, now);
+  if (since !== undefined) return { state: "unknown", at, bound, listensSince: since };
   return { state: word === "stale" ? "lost contact" : "offline", at, bound };
 }
 
@@ -32,6 +37,19 @@ export const AgentStatus = ({ presence, now, stack }: { presence: Presence; now:
   const ago = <Ago at={at} now={now} plain />;
   if (state === "retired") return <Status state="retired" stack={stack} why={ago} />;
   if (state === "offline") return <Status state="offline" stack={stack} why={<>last seen {ago}</>} />;
+  if (state === "unknown")
+    return (
+      <Status
+        state="unknown"
+        stack={stack}
+        bound={bound}
+        why={
+          <>
+            nothing heard since this hub came back <Ago at={presence.listensSince ?? now} now={now} plain />; last seen {ago}
+          </>
+        }
+      />
+    );
   if (state === "lost contact")
     return (
       <Status
@@ -51,6 +69,7 @@ const PIPS: Record<Presence["state"], PipState> = {
   working: "run",
   online: "idle",
   idle: "idle",
+  unknown: "lost",
   "lost contact": "lost",
   offline: "lost",
   retired: "lost",

@@ -1,7 +1,7 @@
 // How many entries the saved views have. Invariant: one answer counts a few lists at most, and each looks no further than one page of it would;
 // a count is kept until the log of its projects has moved, so that what stands still costs nothing.
 import type { SavedView } from "../hub/saved-views.ts";
-import * as agents from "./agents.tsx";
+import * as agentList from "./agent-list.ts";
 import * as approvals from "./approvals.tsx";
 import * as audit from "./audit.tsx";
 import * as journal from "./journal.tsx";
@@ -18,7 +18,7 @@ import { PLACES, type Place } from "./ui/nav.tsx";
 export const LISTS: Partial<Record<Place, Tallies>> = {
   runs: runs.tally,
   messages: messages.tally,
-  agents: agents.tally,
+  agents: agentList.tally,
   leases: leases.tally,
   approvals: approvals.tally,
   sync: sync.tally,

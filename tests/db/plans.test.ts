@@ -90,10 +90,12 @@ test("what agents, streams and sweeps ask is found by an index, whatever is reta
 
 test("agents, held leases, activity and ended runs are read by their index", async () => {
   const plans = await plansOf(async ({ agents, leases, activity, sync, projects }) => {
-    for (const online of [true, false]) {
-      await agents.page("p", { online, prefix: "a", limit: 10 });
-      await agents.page("p", { online, prefix: "a", after: "ab", limit: 10 });
+    for (const of of ["all", "online", "retired"] as const) {
+      await agents.page("p", { of, prefix: "a", limit: 10 });
+      await agents.page("p", { of, prefix: "a", after: "ab", limit: 10 });
     }
+    await agents.among(["agt_a", "agt_b"]);
+    await agents.countRetired("p", 10);
     await agents.count("p", 10);
     await projects.countOnline("p");
     await leases.heldBy("p", "agt_a", 10);

@@ -1,6 +1,7 @@
 // The list of agents over a real hub: presence with its evidence, work, leases, filters, pages, files, and names that are only text.
 import { expect, test } from "bun:test";
 import { expireMessages } from "../../src/hub/message-sweep.ts";
+import { startPresence, sweepStale } from "../../src/hub/presence.ts";
 import { openDashboard } from "../support/dashboard.ts";
 import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
 import { register, take } from "../support/lived-in.ts";
@@ -37,9 +38,75 @@ test("an agent that signed off is offline, and one without a request is idle", a
   const { cookie } = await it.signIn();
   const all = await it.get("/agents", { cookie });
   expect(textsOf(all.html, "tbody .status")).toEqual(["offline last seen 5 s ago", "idle heartbeat 5 s ago"]);
-  expect(textsOf(all.html, ".tabs a")).toEqual(["All 2", "Online 1"]);
+  expect(textsOf(all.html, ".tabs a")).toEqual(["All 2", "Online 1", "Working 0", "Needs you 0", "Retired 0"]);
   const online = await it.get(hrefOf(all.html, "Online 1")!, { cookie });
   expect(textsOf(online.html, "tbody .who")).toEqual(["·· bob"]);
+});
+
+test("tabs: who is working, who needs a person and why, who was retired, each with its count", async () => {
+  await using it = await open();
+  const [ann, bob, cat, dan] = [await register(it, "ann"), await register(it, "bob"), await register(it, "cat"), await register(it, "dan")];
+  await register(it, "eve"); // away, but nobody relies on it
+  const begun = await send(it, ann, bob);
+  await acknowledge(it, bob, begun.id, "turn");
+  const lost = await send(it, ann, cat);
+  await acknowledge(it, cat, lost.id, "turn");
+  await send(it, ann, cat);
+  await take(it, cat, "branch:main");
+  await send(it, ann, dan, { ttlMs: 5_000 });
+  it.clock.now += 40_000;
+  await expireMessages(it.hub);
+  for (const one of [ann, bob, dan]) await it.call("POST", `/v1/agents/${one.id}/heartbeat`, { headers: one.headers });
+  const admin = await it.signIn("admin");
+  await it.post(`/agents/${(await register(it, "old")).id}/retire`, { csrf: admin.csrf }, admin);
+  const all = await it.get("/agents?project=shop", admin);
+  expect(textsOf(all.html, ".tabs a")).toEqual(["All 6", "Online 5", "Working 1", "Needs you 2", "Retired 1"]);
+  const shown = async (tab: string) => rows((await it.get(hrefOf(all.html, tab)!, admin)).html);
+  expect(await shown("Working 1")).toEqual([
+    "·· bob test working heartbeat 0 s ago Request 1 from ann turn started 40 s ago 1 in · 0 out – not said",
+  ]);
+  expect(await shown("Needs you 2")).toEqual([
+    "·· cat test lost contact last seen 40 s ago, bound 30 s stopped in the middle of a request 2 requests wait for it holds 1 lease 2 in · 0 out branch:main not said",
+    "·· dan test idle heartbeat 0 s ago 1 request died unanswered 0 in · 0 out – not said",
+  ]);
+  expect((await shown("Retired 1"))[0]).toContain("old test retired 0 s ago");
+  expect(rows((await it.get("/agents?show=needs&q=d", admin)).html)).toHaveLength(1);
+  expect(rows((await it.get("/agents?show=needs&after=shop/cat", admin)).html)).toHaveLength(1);
+  const page = await it.get(`/agents/${cat.id}`, admin);
+  expect(textsOf(page.html, ".notice")).toEqual([
+    "This agent needs you. It lost contact 40 s ago, and 2 requests wait for it, and it holds 1 lease. Start it again, cancel what waits, or retire it.",
+  ]);
+  const file = JSON.parse((await it.get("/agents/export/json?show=needs", admin)).html);
+  expect(file.map(({ name }: { name: string }) => name)).toEqual(["cat", "dan"]);
+});
+
+test("after a start of the hub nobody is called lost before it could have been heard", async () => {
+  await using it = await open();
+  const [ann, bob] = [await register(it, "ann"), await register(it, "bob")];
+  it.clock.now += 600_000;
+  await startPresence(it.hub); // ten minutes later the hub is back
+  it.clock.now += 4_000;
+  await it.call("POST", `/v1/agents/${bob.id}/heartbeat`, { headers: bob.headers });
+  const { cookie } = await it.signIn();
+  const states = async () => textsOf((await it.get("/agents", { cookie })).html, "tbody .status");
+  expect(await states()).toEqual(["unknown nothing heard since this hub came back 4 s ago; last seen 10 min ago", "idle heartbeat 0 s ago"]);
+  expect(textsOf((await it.get(`/agents/${ann.id}`, { cookie })).html, "dd").join(" ")).toContain("unknown: this hub came back 4 s ago");
+  it.clock.now += 26_000;
+  await sweepStale(it.hub);
+  expect((await states())[0]).toBe("offline last seen 10 min ago");
+});
+
+test("while the hub itself slept, silence says nothing", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  await sweepStale(it.hub);
+  it.clock.now += 3_600_000;
+  await sweepStale(it.hub);
+  const { cookie } = await it.signIn();
+  const state = async () => textsOf((await it.get("/agents", { cookie })).html, "tbody .status")[0];
+  expect(await state()).toStartWith("unknown nothing heard since this hub came back 0 s ago; last seen 1 h ago");
+  it.clock.now += 30_000;
+  expect(await state()).toStartWith("lost contact");
 });
 
 test("a name is found by its beginning, in any case", async () => {
@@ -157,7 +224,7 @@ test("what agents say of themselves is only text, in the list, its fragment and 
     await acknowledge(it, first, id, "turn");
   }
   await expireMessages(it.hub);
-  for (const path of ["/agents", "/ui/agents", "/agents?show=online"]) {
+  for (const path of ["/agents", "/ui/agents", "/agents?show=online", "/agents?show=working", "/agents?show=needs", "/agents?show=retired"]) {
     const { html } = await it.get(path, { cookie });
     const { elements, attributes } = markupOf(html);
     for (const element of ["script", "iframe", "object", "embed", "style", "base", "img", "math", "form"].filter((name) => !plain.elements.has(name)))

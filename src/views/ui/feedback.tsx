@@ -9,7 +9,7 @@ const NOTICE_ICONS = { bad: "bad", attn: "attn", run: "sync", ok: "ok", mute: "u
 
 /** A state of the page itself: reconnecting, paused, a machine far behind. */
 export const Notice = ({ tone, title, children, acts }: { tone: Tone; title: Child; children?: Child; acts?: Child }) => (
-  <div class={`notice notice--${tone}`} role={tone === "bad" ? "alert" : "status"}>
+  <div class={`notice notice--${tone}`} role="note">
     <Icon name={NOTICE_ICONS[tone]} />
     <div>
       <p>
