@@ -11,8 +11,9 @@ import { EXIT } from "../src/cli/output.ts";
 import { buildProgram } from "../src/cli/program.ts";
 import { REFUSALS } from "../src/db/refused.ts";
 import { TOOLS } from "../src/mcp/catalogue.ts";
-import { LISTED } from "../src/mcp/exchange.ts";
-import { annotationsOf } from "../src/mcp/tool.ts";
+import { offered } from "../src/mcp/exchange.ts";
+import { annotationsOf, type Tool } from "../src/mcp/tool.ts";
+import { AGENT_MAIL } from "../src/mcp/tools/agent-mail.ts";
 import * as limits from "../src/protocol/limits.ts";
 import { RUNTIME_ERRORS } from "../src/protocol/runtime-errors.ts";
 import { VARIABLES } from "../src/protocol/variables.ts";
@@ -51,26 +52,38 @@ function withLimits(): string {
 }
 
 function mcpPage(): string {
-  const sections = TOOLS.map((tool) => {
-    const { readOnlyHint, destructiveHint, idempotentHint } = annotationsOf(tool);
-    const hints = [readOnlyHint && "read-only", destructiveHint && "destructive", idempotentHint && "idempotent"].filter(Boolean).join(", ");
-    const fields = Object.entries(tool.input.properties as Record<string, Record<string, unknown>>).map(([name, field]) => [
-      `\`${name}\``,
-      `${(field["enum"] as string[] | undefined)?.join(", ") ?? field["type"] ?? "object"}${field["default"] === undefined ? "" : `, default ${JSON.stringify(field["default"])}`}`,
-      field["description"] ?? "",
-    ]);
-    return [
-      `### ${tool.name}`,
-      `${tool.description}${hints ? ` (${hints})` : ""}`,
-      ...(fields.length > 0 ? [table(["field", "form", "meaning"], fields)] : []),
-    ].join("\n\n");
-  });
+  const cost = (agentMailNames: boolean) => Math.round(JSON.stringify(offered({ agentMailNames }).listed).length / 4 / 100) * 100;
   return page(
     "The MCP tools",
     "Any MCP client gets these over HTTP at `/mcp` or on standard input and output with `kxm mcp`; `kxm connect` sets either up ([agents](agents.md)). Answers are short JSON and end with `next`: what to do now. A refusal is an answer, too, with `code`, `error` and `next`.",
-    `The hub is stateless here: a restart is not noticed. The whole list costs a model about ${Math.round(JSON.stringify(LISTED).length / 4 / 100) * 100} tokens.`,
-    ...sections,
+    `The hub is stateless here: a restart is not noticed. The whole list costs a model about ${cost(false)} tokens.`,
+    ...TOOLS.map(toolText),
+    "## Names that users of MCP Agent Mail know",
+    `A hub that is started with \`KXM_MCP_ALIASES=agent-mail\` also offers the eight tools below, so that prompts and habits carry over; the whole list then costs about ${cost(true)} tokens. They work on the same messages and leases as the tools above, and both kinds can be mixed. What differs from there:`,
+    [
+      "- The connection names the agent and its project. A `sender_name` or `agent_name` of somebody else is refused; `project_key` is not needed.",
+      "- A message is answered once. A second answer, or one to a message of one's own, is sent as a new message in the same thread. Replies are in `fetch_inbox`.",
+      "- A reservation is a lease named `file:<pattern>`, always exclusive, with a fencing token, for at most ten minutes at a time: asking again extends it. It is refused, not only reported, when another agent holds a pattern that can match a common path. A project may have 200 at a time.",
+      "- In patterns `*` and `?` stay within a name, `**` crosses folders, `[a-c]` and `{a,b}` choose. A last name without a dot is taken for a folder and everything in it; a pattern with wildcards and no slash holds in every folder. Case does not count.",
+      "- Plain leases compare names only: `kxm_lease_acquire` of `file:src/app.ts` does not look at patterns, but a reservation looks at it.",
+    ].join("\n"),
+    ...AGENT_MAIL.map(toolText),
   );
+}
+
+function toolText(tool: Tool): string {
+  const { readOnlyHint, destructiveHint, idempotentHint } = annotationsOf(tool);
+  const hints = [readOnlyHint && "read-only", destructiveHint && "destructive", idempotentHint && "idempotent"].filter(Boolean).join(", ");
+  const fields = Object.entries(tool.input.properties as Record<string, Record<string, unknown>>).map(([name, field]) => [
+    `\`${name}\``,
+    `${(field["enum"] as string[] | undefined)?.join(", ") ?? field["type"] ?? "object"}${field["default"] === undefined ? "" : `, default ${JSON.stringify(field["default"])}`}`,
+    field["description"] ?? "",
+  ]);
+  return [
+    `### ${tool.name}`,
+    `${tool.description}${hints ? ` (${hints})` : ""}`,
+    ...(fields.length > 0 ? [table(["field", "form", "meaning"], fields)] : []),
+  ].join("\n\n");
 }
 
 const page = (title: string, ...parts: string[]) => `# ${title}\n\n${MADE}\n\n${parts.join("\n\n")}\n`;

@@ -87,6 +87,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
       durable: dataPath !== ":memory:" || Boolean(env["KXM_DATABASE_URL"]?.trim()),
       messageTtlMs: integer("KXM_MESSAGE_TTL_MS", defaultSettings().messageTtlMs, 1_000),
       messageRetentionMs: integer("KXM_MESSAGE_RETENTION_MS", defaultSettings().messageRetentionMs, 1_000),
+      agentMailNames: readAliases(env, problems),
       rateLimit: {
         max: integer("KXM_RATE_LIMIT_MAX", defaultSettings().rateLimit!.max, 1),
         windowMs: integer("KXM_RATE_LIMIT_WINDOW_MS", defaultSettings().rateLimit!.windowMs, 100),
@@ -148,6 +149,12 @@ function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {
     else hashes.set(key, sha256(trimmed));
   }
   return hashes;
+}
+
+function readAliases(env: Env, problems: Problem[]): boolean {
+  const given = env["KXM_MCP_ALIASES"]?.trim();
+  if (given && given !== "agent-mail") problems.push({ name: "KXM_MCP_ALIASES", why: "is agent-mail or not set" });
+  return given === "agent-mail";
 }
 
 function readDatabaseUrl(env: Env, problems: Problem[]): string | undefined {

@@ -61,6 +61,17 @@ export async function register(tx: Tx, watch: Watch, request: RegisterBody, keyH
   return { agent, resumed };
 }
 
+/** An agent says what it works on. Nothing happens when it says the same again. */
+export async function describe(tx: Tx, id: string, said: { purpose?: string | undefined; model?: string | undefined }): Promise<AgentRow> {
+  const agent = (await tx.agents.lock(id))!; // it called, and agents are never deleted
+  const { purpose = agent.purpose, model = agent.model } = said;
+  if (purpose === agent.purpose && model === agent.model) return agent;
+  const described = { ...agent, purpose, model };
+  await tx.agents.resume(described);
+  tx.append({ project: agent.project, topic: "agents", type: "described", subjectId: id, actor: id, data: { name: agent.name } });
+  return described;
+}
+
 /** An agent signs off: it is offline and its streams end. Its key stays valid: its next request brings it back. */
 export async function signOff(tx: Tx, id: string): Promise<void> {
   const agent = await tx.agents.lock(id);

@@ -30,6 +30,8 @@ export interface HubSettings {
   allowedHosts: readonly string[];
   /** Where people reach the hub when a proxy with TLS stands in front: scheme, host, port. */
   publicUrl: string | undefined;
+  /** Whether MCP also offers the tools that users of MCP Agent Mail know by name. */
+  agentMailNames: boolean;
   /** Open streams one agent or token may hold. */
   streamsPerToken: number;
 }
@@ -48,5 +50,6 @@ export const defaultSettings = (): HubSettings => ({
   rateLimit: { max: RATE_LIMIT_MAX_DEFAULT, windowMs: RATE_LIMIT_WINDOW_MS_DEFAULT },
   allowedHosts: [],
   publicUrl: undefined,
+  agentMailNames: false,
   streamsPerToken: 20,
 });

@@ -1,5 +1,6 @@
-// Every tool, in the order models see them. MCP, docs and the drift test are made from this list and nothing else.
+// Every tool, in the order models see them. MCP, docs and the drift test are made from these lists and nothing else.
 import type { Tool } from "./tool.ts";
+import { AGENT_MAIL } from "./tools/agent-mail.ts";
 import * as context from "./tools/context.ts";
 import * as leases from "./tools/leases.ts";
 import * as messages from "./tools/messages.ts";
@@ -32,6 +33,9 @@ export const TOOLS: readonly Tool[] = [
   context.promote,
   search.find,
 ];
+
+/** What a hub offers by its settings. */
+export const toolsOf = ({ agentMailNames }: { agentMailNames: boolean }): readonly Tool[] => (agentMailNames ? [...TOOLS, ...AGENT_MAIL] : TOOLS);
 
 /** What a client is told when it connects. */
 export const INSTRUCTIONS =

@@ -8,11 +8,10 @@ import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
 import { readFields } from "../protocol/fields.ts";
+import { once } from "../protocol/once.ts";
 import { VERSION } from "../protocol/version.ts";
-import { INSTRUCTIONS, TOOLS } from "./catalogue.ts";
+import { INSTRUCTIONS, toolsOf } from "./catalogue.ts";
 import { annotationsOf, type Tool } from "./tool.ts";
-
-const byName = new Map(TOOLS.map((tool) => [tool.name as string, tool]));
 
 /** What a client may leave out is not required: some check a call against this schema before they send it, and never fill in a default. */
 function schemaOf({ input }: Tool) {
@@ -21,14 +20,21 @@ function schemaOf({ input }: Tool) {
   return { ...schema, required };
 }
 
-/** What tools/list answers: the same for everybody, made once. */
-export const LISTED = TOOLS.map((tool) => ({
-  name: tool.name,
-  title: tool.title,
-  description: tool.description,
-  inputSchema: schemaOf(tool),
-  annotations: annotationsOf(tool),
-}));
+function offerOf(agentMailNames: boolean) {
+  const tools = toolsOf({ agentMailNames });
+  const listed = tools.map((tool) => ({
+    name: tool.name,
+    title: tool.title,
+    description: tool.description,
+    inputSchema: schemaOf(tool),
+    annotations: annotationsOf(tool),
+  }));
+  return { byName: new Map(tools.map((tool) => [tool.name, tool])), listed };
+}
+const plain = once(() => offerOf(false));
+const withAliases = once(() => offerOf(true));
+/** What a hub offers: its tools by name, and what tools/list answers, the same for everybody. Each made once. */
+export const offered = ({ agentMailNames }: { agentMailNames: boolean }) => (agentMailNames ? withAliases() : plain());
 
 /** Answers one JSON-RPC message (or batch) of an agent. */
 export async function exchange(hub: Hub, agent: AgentRow, request: Request, message: unknown): Promise<Response> {
@@ -45,7 +51,8 @@ export async function exchange(hub: Hub, agent: AgentRow, request: Request, mess
 /** A server that speaks for one agent. */
 function serverFor(hub: Hub, agent: AgentRow, signal: AbortSignal): Server {
   const server = new Server({ name: "kxm", title: "KXM hub", version: VERSION }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: LISTED }));
+  const { byName, listed } = offered(hub.settings);
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listed }));
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     try {
       const tool = byName.get(params.name);

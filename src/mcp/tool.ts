@@ -16,7 +16,8 @@ export interface ToolCall<I> {
 export type ToolResult = { result: unknown; next: string };
 
 export interface Tool<I extends TObject = any> {
-  name: `kxm_${string}`;
+  /** `kxm_…`; other names only in lists of aliases. */
+  name: string;
   title: string;
   /** For the model: what it does and when to use it. Short: every client pays for it in every turn. */
   description: string;

@@ -21,6 +21,8 @@ export const LEASE_TTL_MS_MAX = 600_000;
 export const LEASE_WAIT_MS_MAX = 30_000;
 /** Agents waiting for one resource. */
 export const LEASE_WAITERS_MAX = 100;
+/** Paths that may be reserved in a project at a time: each new pattern is compared with all of them. */
+export const RESERVATIONS_MAX = 200;
 /** How long a free lease's history of holders is kept; its fence is kept for ever. */
 export const LEASE_RETENTION_MS = 604_800_000;
 /** How long a get may wait for the reply. */

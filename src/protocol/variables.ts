@@ -80,6 +80,12 @@ export const VARIABLES: readonly Variable[] = [
   { of: "hub", name: "KXM_MESSAGE_RETENTION_MS", default: "604800000", meaning: "How long an ended message is kept. Milliseconds, at least 1000." },
   {
     of: "hub",
+    name: "KXM_MCP_ALIASES",
+    default: "none",
+    meaning: "`agent-mail` also offers the eight tools that users of MCP Agent Mail know by name, mapped onto messages and leases.",
+  },
+  {
+    of: "hub",
     name: "KXM_STORIES",
     default: "none",
     meaning: "1 also serves /stories, a page of all components of the dashboard, for those who work on it.",

@@ -72,6 +72,7 @@ const ofMessages: Teller = (event, { named, project }) => {
 
 const AGENT_WORDS: Record<string, readonly [icon: IconName, tone: Tone, words: string]> = {
   registered: ["agents", "ok", "registered"],
+  described: ["agents", "mute", "says what it works on"],
   online: ["agents", "ok", "is back"],
   retired: ["cancelled", "mute", "was retired by an operator"],
   key_ended: ["lock", "mute", "lost its key: an operator ended it"],
