@@ -5,13 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { findRuntime } from "../client/local-runtime.ts";
+import { VERSION } from "../protocol/version.ts";
 import { define, number } from "./command.ts";
 import { play } from "./demo-agents.ts";
 import { runtimeCommand } from "./local.ts";
 import { makeLink } from "./open.ts";
 import type { Output, World } from "./output.ts";
+import { ownName } from "./own-name.ts";
 import { readSettings } from "./settings.ts";
-import { readAdminToken } from "./state-dir.ts";
+import { readAdminToken, writeNote } from "./state-dir.ts";
 
 const PROJECT = "shop";
 const RUN_PAUSE_MS = 15_000;
@@ -43,6 +45,7 @@ export function addDemo(program: Command): void {
 
 async function demonstrate({ port, runs }: DemoOptions, out: Output, world: World): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "kxm-demo-"));
+  const kxm = ownName(world.cwd);
   const settings = readSettings({ KXM_PORT: String(port), KXM_WORKSPACE_DIR: join(folder, "hub") }, folder);
   try {
     const { serve } = await import("./serve.ts");
@@ -50,12 +53,15 @@ async function demonstrate({ port, runs }: DemoOptions, out: Output, world: Worl
     const serving = await serve(settings, trouble);
     let runtime: Runtime | undefined;
     try {
+      const startedAt = new Date().toISOString();
+      writeNote(settings.stateDir, { pid: process.pid, url: serving.url, version: VERSION, startedAt, logPath: settings.logPath });
       const link = await makeLink({ url: serving.url, operatorToken: readAdminToken(settings.stateDir) }, {}, world);
       out.result({ url: serving.url, signIn: link.url, folder }, () => {
         out.line(`KXM demo ${out.styled("bold", serving.url)}`);
         out.line(`  dashboard   ${link.url}`);
-        out.line(out.styled("dim", "              works once, within a minute"));
-        out.line(`  join in     KXM_URL=${serving.url} KXM_PROJECT=${PROJECT} kxm peer --as me send coder 'hello' --wait`);
+        out.line(out.styled("dim", "              works once, within a minute; this makes another:"));
+        out.line(`              KXM_STATE_DIR=${settings.stateDir} ${kxm} open`);
+        out.line(`  join in     KXM_URL=${serving.url} KXM_PROJECT=${PROJECT} ${kxm} peer --as me send coder 'hello' --wait`);
         out.line("  Ctrl-C ends it and removes everything.");
       });
       runtime = runs ? startRuntime(folder, serving.url, world, trouble) : undefined;
@@ -66,6 +72,7 @@ async function demonstrate({ port, runs }: DemoOptions, out: Output, world: Worl
     }
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    if (world.stopping.aborted && !out.json) out.line("the demo has ended, and everything it made is gone");
   }
 }
 

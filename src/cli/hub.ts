@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { ask } from "../client/http.ts";
+import { ask, askReady } from "../client/http.ts";
 import { VARIABLES } from "../protocol/variables.ts";
 import { VERSION } from "../protocol/version.ts";
 import { define, duration, group, number, spell } from "./command.ts";
@@ -12,6 +12,7 @@ import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
 import { ownName, ownScript } from "./own-name.ts";
 import { readSettings, type ServeSettings } from "./settings.ts";
 import { type HubNote, isAlive, privateFolder, readAdminToken, readNote, removeNote, writeNote } from "./state-dir.ts";
+import { namedHub } from "./target.ts";
 
 const START_WAIT_MS = 15_000;
 const PROBE_MS = 2_000;
@@ -48,11 +49,16 @@ export function addHub(program: Command): void {
     options: (command) => command.option("--timeout <span>", "how long it may take", duration(100, 60_000), 10_000),
     run: ({ options, out, world }) => stopHub(readSettings(world.env, world.cwd), options.timeout, out),
   });
-  define(hub, {
+  define<{ hub?: string }>(hub, {
     usage: "status",
     summary: "say whether the hub of this workspace runs, and where",
-    examples: ["kxm hub status", "kxm hub status --json"],
-    run: ({ out, world }) => showStatus(readSettings(world.env, world.cwd), out),
+    details: "With --hub or KXM_URL: whether the hub at that address answers, and whether it can write.",
+    examples: ["kxm hub status", "kxm hub status --json", "kxm hub status --hub http://127.0.0.1:7331"],
+    options: (command) => command.option("--hub <url>", "address of a hub elsewhere (KXM_URL)"),
+    run: ({ options, out, world }) => {
+      const elsewhere = namedHub(world, options);
+      return elsewhere === undefined ? showStatus(readSettings(world.env, world.cwd), out) : showElsewhere(elsewhere, out);
+    },
   });
 }
 
@@ -173,6 +179,19 @@ async function stopHub({ stateDir }: ServeSettings, timeoutMs: number, out: Outp
   }
   out.result({ stopped: true, pid: note.pid }, () => out.line(`stopped the hub (pid ${note.pid})`));
   return EXIT.ok;
+}
+
+/** A hub that was named by its address: what it says of itself. */
+async function showElsewhere(url: string, out: Output): Promise<number> {
+  const { ok, storage, message } = await askReady(url);
+  out.result({ running: true, url, writes: ok, storage, ...(!ok && { problem: message }) }, () =>
+    out.facts([
+      ["hub", url],
+      ["writes", ok ? "yes" : `no: ${message}`],
+      ["store", storage === "memory" ? "memory: gone with the process" : "durable"],
+    ]),
+  );
+  return ok ? EXIT.ok : EXIT.failed;
 }
 
 async function showStatus({ stateDir }: ServeSettings, out: Output): Promise<number> {

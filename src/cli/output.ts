@@ -2,6 +2,7 @@
 import { HubRefusal, HubTimeout, HubUnreachable } from "../client/http.ts";
 import { ERRORS, type ErrorCode, HubError } from "../protocol/errors.ts";
 import { CLI_HINTS } from "./hints.ts";
+import { ownName } from "./own-name.ts";
 
 /** How a command ended. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, timedOut: 4 } as const;
@@ -113,7 +114,7 @@ export function createOutput(world: World, json: boolean): Output {
     line: (text = "") => write(colour ? text : visible(text)),
     note(text) {
       endProgress();
-      world.stderr.write(`${visible(text)}\n`);
+      world.stderr.write(`${visible(asTyped(text, world))}\n`);
     },
     table(rows, columns, none) {
       if (rows.length === 0) return write(none);
@@ -140,9 +141,16 @@ export function createOutput(world: World, json: boolean): Output {
   return out;
 }
 
+/** Commands to type next, as they are typed here. */
+function asTyped(text: string, { cwd }: World): string {
+  const name = ownName(cwd);
+  return name === "kxm" ? text : text.replaceAll("`kxm ", `\`${name} `);
+}
+
 /** Tells of a failure on stderr (one JSON object with --json) and returns the exit code. Only unexpected failures show a stack. */
 export function reportFailure(world: World, json: boolean, error: unknown): number {
-  const known = describeFailure(error);
+  const failure = describeFailure(error);
+  const known = { ...failure, message: asTyped(failure.message, world), ...(failure.hint && { hint: asTyped(failure.hint, world) }) };
   if (json) {
     world.stderr.write(
       `${harmlessJson({ error: known.message, ...(known.code && { code: known.code }), ...(known.hint && { hint: known.hint }), ...known.extras })}\n`,

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { ask } from "../client/http.ts";
+import { askReady } from "../client/http.ts";
 import type { Figures } from "../db/figures.ts";
 import type { OnProgress, Verdict } from "../db/verify.ts";
 import { newId } from "../protocol/ids.ts";
@@ -11,6 +11,7 @@ import { define } from "./command.ts";
 import { CommandFailed, EXIT, type Output } from "./output.ts";
 import { readSettings, type ServeSettings } from "./settings.ts";
 import { isAlive, privateFolder, readNote } from "./state-dir.ts";
+import { namedHub } from "./target.ts";
 
 const DAMAGE_SHOWN = 20;
 
@@ -82,9 +83,9 @@ export function addStore(program: Command): void {
   define(program, {
     usage: "doctor",
     summary: "look at the hub, its store and its disk, and say what needs attention",
-    details: "Ends with 1 when something does.",
+    details: "Ends with 1 when something does. With KXM_URL the hub at that address is looked at, too; the store is always that of this workspace.",
     examples: ["kxm doctor", "kxm doctor --json"],
-    run: async ({ out, world }) => examine(readSettings(world.env, world.cwd), out),
+    run: async ({ out, world }) => examine(readSettings(world.env, world.cwd), namedHub(world), out),
   });
 }
 
@@ -152,8 +153,10 @@ function showVerdict(out: Output, { ok, checked, damage, damaged, notChecked }: 
 
 type Finding = { good: boolean; what: string };
 
-async function examine(settings: ServeSettings, out: Output): Promise<number> {
+async function examine(settings: ServeSettings, named: string | undefined, out: Output): Promise<number> {
   const findings: Finding[] = [await examineHub(settings)];
+  const note = readNote(settings.stateDir);
+  if (named !== undefined && named !== note?.url) findings.push(await examineNamed(named));
   let figures: Figures | undefined;
   if (settings.databaseUrl !== undefined || existsSync(settings.dataPath)) {
     const { figuresOfDatabase, figuresOfFile } = await import("../db/figures.ts");
@@ -173,12 +176,18 @@ async function examine(settings: ServeSettings, out: Output): Promise<number> {
 /** Whether the hub of this workspace runs and can write. A hub that is not running is no finding against it. */
 async function examineHub({ stateDir }: ServeSettings): Promise<Finding> {
   const note = readNote(stateDir);
-  if (!note || !isAlive(note.pid)) return { good: true, what: "No hub of this workspace runs." };
+  if (!note || !isAlive(note.pid)) return { good: true, what: "No hub of this workspace runs; `kxm hub` starts one." };
+  return examineAt(note.url, `The hub at ${note.url} (pid ${note.pid}, ${note.version})`);
+}
+
+const examineNamed = (url: string): Promise<Finding> => examineAt(url, `The hub at ${url} (KXM_URL)`);
+
+async function examineAt(url: string, name: string): Promise<Finding> {
   try {
-    await ask({ url: note.url }, "GET", "/ready", { timeoutMs: 5_000 });
-    return { good: true, what: `The hub at ${note.url} (pid ${note.pid}, ${note.version}) writes.` };
+    const { ok, message } = await askReady(url);
+    return ok ? { good: true, what: `${name} writes.` } : { good: false, what: `${name} does not write: ${message}` };
   } catch (error) {
-    return { good: false, what: `The hub at ${note.url} (pid ${note.pid}) does not: ${(error as Error).message}` };
+    return { good: false, what: `${name} does not answer: ${(error as Error).message}` };
   }
 }
 

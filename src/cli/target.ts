@@ -45,6 +45,12 @@ export function findTarget(world: World, options: TargetOptions): Target {
   return { url, project, agentToken: set, operatorToken: set ?? own };
 }
 
+/** The hub that was named by its address, or undefined: then the one of the workspace is meant. @throws UsageError when it is no address */
+export const namedHub = ({ env }: Pick<World, "env">, { hub }: { hub?: string } = {}): string | undefined => {
+  const given = hub ?? (env["KXM_URL"]?.trim() || undefined);
+  return given === undefined ? undefined : readUrl(given);
+};
+
 /** The project's name without being told: that of the folder which holds the workspace. */
 const nameOf = (stateDir: string | undefined, cwd: string): string =>
   basename(stateDir === undefined ? cwd : dirname(dirname(stateDir))) || "default";

@@ -1,6 +1,8 @@
 // One HTTP exchange with a hub. Knows addresses, JSON and refusals, nothing of what is asked. Runs in Node 20, Bun and browsers.
 import { keepLoopbackDirect } from "./loopback.ts";
 
+const READY_MS = 5_000;
+
 /** Where a hub is and what its callers show it. */
 export interface Connection {
   /** Such as `http://127.0.0.1:7331`, without a path. */
@@ -101,6 +103,28 @@ export async function open(to: Connection, method: "GET" | "POST" | "DELETE", pa
   });
   if (response.status >= 400) throw await refusalOf(to.url, response);
   return response;
+}
+
+/** What a hub says of itself at /ready. */
+export interface Readiness {
+  /** Whether a write would be durable now. */
+  ok: boolean;
+  /** `sqlite`, or `memory` when what is stored goes with the process. */
+  storage: string;
+  /** Why not, and what an operator should do. */
+  message?: string;
+}
+
+/** Asks the hub at an address whether it can write. It needs no token. @throws HubUnreachable, HubTimeout */
+export async function askReady(url: string, timeoutMs = READY_MS): Promise<Readiness> {
+  keepLoopbackDirect(new URL(url).hostname);
+  const response = await fetch(new URL("/ready", url), { signal: AbortSignal.timeout(timeoutMs), redirect: "error" }).catch((cause) => {
+    throw ended(url, { timeoutMs }, cause);
+  });
+  const body = readAnswer(url, await response.text().catch(() => "")) as Partial<Readiness> | null;
+  if (typeof body?.ok !== "boolean" || typeof body.storage !== "string")
+    throw new HubUnreachable(url, `what answered is not a KXM hub (status ${response.status})`);
+  return { ok: body.ok, storage: body.storage, ...(body.message !== undefined && { message: body.message }) };
 }
 
 function ended(url: string, { timeoutMs, signal }: Exchange, cause: unknown): Error {

@@ -24,7 +24,10 @@ export const ERRORS = {
   invalid_workflow_evidence_refs: { status: 400, hint: "Send evidenceRefs as an object of keys, each with messageIds, and only with status passed." },
   workflow_evidence_policy_missing: { status: 400, hint: "Only keys with a peer-reply policy take message references." },
   workflow_provenance_invalid: { status: 400, hint: "Refer to replied messages of this run, stage, key and attempt from eligible producers." },
-  workflow_evidence_incomplete: { status: 400, hint: "Provide what missingRequirements lists, then checkpoint again." },
+  workflow_evidence_incomplete: {
+    status: 400,
+    hint: "Provide what missingRequirements lists, then checkpoint again; a sender of signals signs a new delivery with all of it.",
+  },
   workflow_wait_invalid: { status: 400, hint: "Wait only from the stage in progress with a valid signal key and timeout." },
   workflow_degradation_forbidden: { status: 400, hint: "The evidence policy of this key allows no degradation." },
   weakened_reproduction: { status: 400, hint: "Give the same reproduction evidence as was captured first." },

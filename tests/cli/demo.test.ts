@@ -45,8 +45,12 @@ test("kxm demo serves a dashboard and a run, ends with Ctrl-C, and leaves neithe
   const stream = await open({ url: demo.url, token }, "GET", "/v1/ops/events?project=shop");
   for await (const _ of readFrames(stream)) if (alive(await glance())) break; // each change is a reason to look again
   expect(alive(await glance())).toBe(true);
+  const stateDir = /KXM_STATE_DIR=(\S+) /.exec(demo.stdout())![1]!;
+  const again = await place.run(["open", "--print"], { env: { KXM_STATE_DIR: stateDir } });
+  expect((await fetch(again.stdout.trim(), { redirect: "manual" })).status).toBe(303);
   const { code, ms } = await demo.end("SIGINT");
   expect([code, demo.stderr()]).toEqual([0, ""]);
+  expect(demo.stdout()).toContain("the demo has ended, and everything it made is gone");
   expect(ms).toBeLessThan(10_000);
   expect(existsSync(folder)).toBe(false);
   const left = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && environmentOf(pid).includes(`KXM_STATE_HOME=${folder}`));

@@ -29,6 +29,24 @@ describe("kxm lease", () => {
     expect((await as("b", "renew", "branch:main", "--token", "2", "--ttl", "10m")).stdout).toStartWith("extended");
   });
 
+  test("looking makes nobody an agent: without a name an operator looks, and the token may come from the environment", async () => {
+    const project = ["--project", "looked-at"];
+    const held = (await hub.kxm(["lease", "--as", "a", "acquire", "db", ...project, "--json"])).json.lease;
+    expect((await hub.kxm(["lease", "list", ...project])).stdout).toContain("db");
+    expect((await hub.kxm(["lease", "list", "db", ...project, "--json"])).json.lease.holderAgentName).toBe("a");
+    const env = { KXM_FENCING_TOKEN: String(held.fencingToken) };
+    expect((await hub.kxm(["lease", "check", "db", ...project], { env })).stdout).toContain(`token ${held.fencingToken} holds db`);
+    expect(await hub.serving.hub.engine.read.agents.count("looked-at", 10)).toEqual(1);
+    const bare = await hub.kxm(["lease", "check", "db", ...project]);
+    expect([bare.code, bare.stderr.includes("kxm lease acquire NAME")]).toEqual([2, true]);
+  });
+
+  test("who stood in line in vain is told so, and not to stand in line", async () => {
+    await as("a", "acquire", "busy");
+    const late = await as("b", "acquire", "busy", "--wait", "50ms");
+    expect([late.code, late.stderr.includes("still after 50ms"), late.stderr.includes("--wait 30s")]).toEqual([1, true, false]);
+  });
+
   test("an operator takes one away, with a reason that is kept", async () => {
     await as("a", "acquire", "deploy");
     const taken = await hub.kxm(["lease", "force-release", "deploy", "--reason", "its machine is gone"]);
@@ -145,5 +163,12 @@ describe("kxm backup, verify, restore, doctor", () => {
     expect((await place.run(["restore"])).code).toBe(2);
     expect((await place.run(["backup"], { env: { KXM_DATABASE_URL: "postgres://127.0.0.1:1/x" } })).stderr).toContain("pg_dump");
     expect((await place.run(["doctor"])).stdout).toContain("There is no store yet");
+    const env = { KXM_URL: "http://127.0.0.1:1" };
+    const doctor = await place.run(["doctor"], { env });
+    expect([doctor.code, doctor.stdout.includes("The hub at http://127.0.0.1:1 (KXM_URL) does not answer")]).toEqual([1, true]);
+    const status = await place.run(["hub", "status"], { env });
+    expect([status.code, status.stderr.includes("http://127.0.0.1:1")]).toEqual([3, true]);
+    expect((await place.run(["hub", "status"], { env: { KXM_URL: hub.url } })).stdout).toContain("writes  yes");
+    expect((await place.run(["doctor"], { env: { KXM_URL: hub.url } })).stdout).toContain(`The hub at ${hub.url} (KXM_URL) writes.`);
   });
 });

@@ -36,11 +36,15 @@ export function requireCoordinator(
 ): void {
   if (run.targetAgentId === agent.id && run.project === agent.project) return;
   const assignedCoordinatorName = run.project === agent.project ? run.targetAgentName : undefined; // another project learns nothing
-  throw new HubError("workflow_forbidden", "only the assigned coordinator works on this run", {
-    operation,
-    assignedCoordinatorName,
-    nextAction: "use_assigned_coordinator",
-  });
+  throw new HubError(
+    "workflow_forbidden",
+    `only the assigned coordinator works on this run, and that is not this agent of project ${agent.project}`,
+    {
+      operation,
+      assignedCoordinatorName,
+      nextAction: "use_assigned_coordinator",
+    },
+  );
 }
 
 /** Writes a changed run and its one event. */
