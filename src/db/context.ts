@@ -45,12 +45,22 @@ export function contextStore({ db, tables: { contextItems: items, contextCounter
       .orderBy(desc(items.id))
       .limit(slot("limit")),
   );
+  const contradicted = all(
+    db
+      .select({ key: sql<string>`${items.stateKey}` })
+      .from(items)
+      .where(and(eq(items.project, slot("project")), sql`kind = 'state'`, sql`status = 'current'`))
+      .groupBy(items.stateKey)
+      .having(sql`count(*) > 1`)
+      .orderBy(asc(items.stateKey))
+      .limit(slot("limit")),
+  );
   const keys = all(
     db
       .select()
       .from(items)
       .where(and(eq(items.project, slot("project")), sql`status = 'current'`, sql`kind = 'state'`, gt(items.stateKey, slot("after"))))
-      .orderBy(asc(items.stateKey))
+      .orderBy(asc(items.stateKey), asc(items.id))
       .limit(slot("limit")),
   );
   const counters = one(
@@ -103,6 +113,8 @@ export function contextStore({ db, tables: { contextItems: items, contextCounter
     stateAt: (project: string, key: string, at: number) => stateAt({ project, key, at }),
     historyOf: (project: string, key: string, limit: number) => historyOf({ project, key, limit }),
     proposals: (project: string, limit: number) => proposals({ project, limit }),
+    /** Keys that have several current values. */
+    contradicted: async (project: string, limit: number) => (await contradicted({ project, limit })).map(({ key }) => key),
     /** Current values by key, after a key. */
     currentAfter: (project: string, after: string, limit: number) => keys({ project, after, limit }),
     counters: async (project: string) => (await counters({ project })) ?? { project, lastRevision: 0, purges: 0 },

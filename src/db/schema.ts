@@ -623,6 +623,8 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("context_items_revision").on(t.project, t.revision),
       index("context_items_project").on(t.project, t.id),
       index("context_items_state").on(t.project, t.stateKey, t.validFrom).where(sql`state_key is not null`),
+      index("context_items_current").on(t.project, t.stateKey, t.id).where(sql`kind = 'state' and status = 'current'`),
+      index("context_items_proposed").on(t.project, t.id).where(sql`kind = 'state' and status = 'proposed'`),
       index("context_items_ended").on(t.validUntil).where(sql`valid_until is not null`),
     ],
   ),

@@ -101,6 +101,8 @@ const WORDS: Record<string, string> = {
   "delivery.replayed": "sent a delivery again",
   "state.promoted": "promoted a state",
   "state.rejected": "rejected a state",
+  "state.kept": "settled a contradiction",
+  "state.split": "gave a value its own key",
   "promoted.approved": "approved a journal entry",
   "promoted.rejected": "rejected a journal entry",
   "promoted.quarantined": "quarantined a journal entry",

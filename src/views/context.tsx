@@ -8,8 +8,18 @@ import { HubError } from "../protocol/errors.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, personOf } from "./acts.tsx";
 import { here } from "./address.ts";
+import {
+  Compare,
+  type Contradiction,
+  Contradictions,
+  contradictionOf,
+  contradictionsOf,
+  screens as decisions,
+  questionsOf as decisionsOf,
+} from "./context-compare.tsx";
+import { type Names, namesOf, Origin } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
-import { agentLink, link, stateLink } from "./links.ts";
+import { link, stateLink } from "./links.ts";
 import { projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { AskedHere, type Question } from "./question.tsx";
@@ -27,6 +37,7 @@ import { Line, Untrusted } from "./ui/untrusted.tsx";
 const REASON_MAX = 1_000;
 const EVIDENCE_MAX = 4_000;
 const ID_MAX = 128;
+const KEY_MAX = 200;
 
 type Place = { project: string; key: string };
 type ContextData = {
@@ -35,24 +46,38 @@ type ContextData = {
   next: Place | undefined;
   proposals: ContextItem[];
   /** The key that the address names, and everything it ever said. */
-  key: { name: string; history: ContextItem[] } | undefined;
+  key: { name: string; history: ContextItem[]; contradiction: Contradiction | undefined } | undefined;
+  /** Of the list: keys that say two things. */
+  contradictions: Contradiction[];
+  /** Of the agents that said what is shown. */
+  names: Names;
 };
 
 async function load(visit: Visit): Promise<ContextData> {
   const { read } = visit.hub.engine;
   const projects = projectsOf(visit);
   const name = visit.url.searchParams.get("key") ?? undefined;
-  const key =
-    name !== undefined && projects.length === 1 ? { name, history: await state.history(read, projects[0]!, name, VIEW_ROWS_MAX) } : undefined;
   const proposals = (await Promise.all(projects.map((project) => read.context.proposals(project, VIEW_ROWS_MAX)))).flat().map(state.itemOf);
+  const key = name !== undefined && projects.length === 1 ? await keyOf(visit, projects[0]!, name, proposals) : undefined;
   const page = key ? { rows: [], next: undefined } : await currentPage(read, projects, placeOf(visit.url));
+  const waiting = key ? proposals.filter(({ stateKey }) => stateKey === key.name) : proposals.slice(0, VIEW_ROWS_MAX);
   return {
     projects,
     current: page.rows.map(state.itemOf),
     next: page.next,
-    proposals: key ? proposals.filter(({ stateKey }) => stateKey === key.name) : proposals.slice(0, VIEW_ROWS_MAX),
+    proposals: waiting,
+    names: await namesOf(read, [...waiting, ...(key?.history ?? [])]),
     key,
+    contradictions: key || visit.url.searchParams.has("after") ? [] : await contradictionsOf(visit, projects, proposals),
   };
+}
+
+/** A key with everything it ever said, and what about it needs a decision. @param open proposals of the project */
+async function keyOf({ hub, now }: Visit, project: string, name: string, open: readonly ContextItem[]) {
+  const { read } = hub.engine;
+  const history = await state.history(read, project, name, VIEW_ROWS_MAX);
+  const proposals = open.filter(({ stateKey }) => stateKey === name);
+  return { name, history, contradiction: await contradictionOf(read, { project, key: name, proposals, now }) };
 }
 
 /** Where a page begins: behind this key of this project. */
@@ -74,17 +99,11 @@ async function currentPage(read: Stores, projects: readonly string[], from: Plac
   return { rows: shown, next: rows.length > shown.length && last ? { project: last.project, key: last.stateKey! } : undefined };
 }
 
-/** Who said it: an agent's page, or the words of its origin. */
-const Origin = ({ item: { provenance } }: { item: ContextItem }) => {
-  const id = /^(?:proposed|promoted)-by:(agt_\w+)$/.exec(provenance.sourceRef ?? "")?.[1];
-  if (id !== undefined) return <Ref href={agentLink(id)}>{shortId(id)}</Ref>;
-  return <Line text={provenance.sourceRef ?? provenance.sourceType} max={80} />;
-};
-
 const STATUS_WORDS = { current: "active", superseded: "superseded", proposed: "proposed", rejected: "rejected" } as const;
 
 /** One value of a key: what it says and on which evidence. */
-const Value = ({ item, visit, several, decides }: { item: ContextItem; visit: Visit; several: boolean; decides: boolean }) => {
+type ValueProps = { item: ContextItem; names: Names; visit: Visit; several: boolean; decides: boolean };
+const Value = ({ item, names, visit, several, decides }: ValueProps) => {
   const { id, project, stateKey = "", summary, authority, confidence, evidenceRefs = [], status = "proposed", observedAt } = item;
   const to = (name: string) => link(stateLink(project, stateKey), { act: name, proposal: id });
   return (
@@ -100,7 +119,7 @@ const Value = ({ item, visit, several, decides }: { item: ContextItem; visit: Vi
       when={observedAt && <Ago at={Date.parse(observedAt)} now={visit.now} />}
       meta={[
         <Status state={stateOf(STATUS_WORDS[status])} word={status} />,
-        <Origin item={item} />,
+        <Origin item={item} names={names} />,
         `${authority}, ${confidence}`,
         ...(several ? [<Line text={project} />] : []),
       ]}
@@ -176,7 +195,8 @@ function proposalOf(visit: Visit): { project: string; proposalId: string; back: 
   visit.requireProject(project);
   const proposalId = visit.form.get("proposal") ?? "";
   if (proposalId === "" || proposalId.length > ID_MAX) throw new HubError("state_proposal_not_found", "the form names no proposal");
-  return { project, proposalId, back: link("/context", { project }) };
+  const key = visit.form.get("key") ?? "";
+  return { project, proposalId, back: key === "" || key.length > KEY_MAX ? link("/context", { project }) : stateLink(project, key) };
 }
 
 const promote = screen({
@@ -253,27 +273,38 @@ const Current = ({ data: { current, next, projects }, visit }: { data: ContextDa
 };
 
 const ContextView = ({ data, visit }: { data: ContextData; visit: Visit }) => {
-  const { key, proposals, current, projects } = data;
+  const { key, proposals, current, projects, contradictions } = data;
+  const contradiction = key?.contradiction;
   const admin = visit.session.role === "admin";
   const asked = proposals.find(({ id }) => id === visit.url.searchParams.get("proposal"));
-  const disagree = key !== undefined && key.history.filter(({ status }) => status === "current").length > 1;
   const values = key?.history.filter(({ status }) => status !== "proposed") ?? [];
-  const nothing = !key && current.length === 0 && proposals.length === 0 && !visit.url.searchParams.has("after");
+  const nothing = !key && current.length === 0 && contradictions.length === 0 && proposals.length === 0 && !visit.url.searchParams.has("after");
   return (
     <>
       <PageHead
         title={key ? <Line text={key.name} /> : "Context"}
         crumbs={key && [{ text: "Context", href: link("/context", { project: visit.project }) }, { text: <Line text={projects[0]!} /> }]}
-        sub={[proposals.length > 0 && `${proposals.length} proposed`, "nothing is served before somebody promotes it"]}
+        sub={[
+          contradictions.length > 0 && `${contradictions.length} ${contradictions.length === 1 ? "contradiction" : "contradictions"}`,
+          proposals.length > 0 && `${proposals.length} proposed`,
+          "nothing is served before somebody promotes it",
+        ]}
         actions={admin && !key && projects.length === 1 && <Button href={link("/context/pool", { project: projects[0] })}>Look into the pool</Button>}
       />
-      {disagree && <Notice tone="bad" title="Two values are current: sources disagree." />}
+      {contradiction && contradiction.current.length > 1 && (
+        <Notice tone="bad" title="Two values are current: sources disagree.">
+          An agent that asks for this key is refused until one of them is kept, or each has its own key.
+        </Notice>
+      )}
+      {admin && contradiction && <AskedHere questions={decisionsOf(contradiction, visit.url)} visit={visit} />}
       {admin && asked && <AskedHere questions={questionsOf(asked)} visit={visit} />}
+      {contradiction && <Compare of={contradiction} names={data.names} visit={visit} />}
+      {contradictions.length > 0 && <Contradictions of={contradictions} several={projects.length > 1} />}
       {proposals.length > 0 && (
         <Section title="Proposed" count={proposals.length}>
           <CardList ruled>
             {proposals.map((item) => (
-              <Value item={item} visit={visit} several={projects.length > 1} decides={admin} />
+              <Value item={item} names={data.names} visit={visit} several={projects.length > 1} decides={admin} />
             ))}
           </CardList>
         </Section>
@@ -283,7 +314,7 @@ const ContextView = ({ data, visit }: { data: ContextData; visit: Visit }) => {
         <Section title="History" count={values.length} note="newest first">
           <CardList ruled>
             {values.map((item) => (
-              <Value item={item} visit={visit} several={false} decides={false} />
+              <Value item={item} names={data.names} visit={visit} several={false} decides={false} />
             ))}
           </CardList>
         </Section>
@@ -311,4 +342,4 @@ const page = livePage<ContextData>({
   view: (data, visit) => <ContextView data={data} visit={visit} />,
 });
 
-export const screens: readonly Screen[] = [...page, promote, reject];
+export const screens: readonly Screen[] = [...page, ...decisions, promote, reject];

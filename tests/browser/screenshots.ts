@@ -4,7 +4,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import * as savedViews from "../../src/hub/saved-views.ts";
+import { fixing, JIRA_FIX } from "../support/lived-in.ts";
 import { LIVELY, type Lively, liven } from "../support/lively.ts";
+import { withWorkflows } from "../support/workflows.ts";
 import { ARTIFACTS, isLive, launch } from "./browser.ts";
 import { serveDashboard } from "./dashboard.ts";
 import { smallPng } from "./small-png.ts";
@@ -35,7 +37,7 @@ const SAVED = [
 ] as const;
 const READER = { actor: "admin", role: "admin", origin: "dashboard" };
 
-const pagesOf = ({ agents, openMessage, run }: Lively): Record<string, string> => ({
+const pagesOf = ({ agents, openMessage, run }: Lively, workflow: string): Record<string, string> => ({
   overview: "/",
   agents: "/agents",
   "runs-filtered": "/runs?view=completed&q=workflow:repro",
@@ -54,6 +56,10 @@ const pagesOf = ({ agents, openMessage, run }: Lively): Record<string, string> =
   search: "/search?q=ledger",
   journal: "/journal",
   context: "/context",
+  "context-compare": "/context?key=retry/payments",
+  "workflow-run": `/workflows/${workflow}?project=shop`,
+  "journal-shop": "/journal?project=shop",
+  "agents-needs": "/agents?show=needs",
   cost: "/cost",
   settings: "/settings",
   message: `/messages/${openMessage}`, // last: what it opens shows on the others
@@ -70,6 +76,8 @@ mkdirSync(PICTURES, { recursive: true });
 const browser = await launch();
 const table = await browser.newPage();
 await using hub = await serveDashboard();
+hub.world.clock.now = AFTERNOON - 5 * 3_600_000;
+const workflow = await fixing(await withWorkflows(hub.world, JIRA_FIX)); // of another project, some hours ago
 hub.world.clock.now = AFTERNOON;
 const lively = await liven(hub.world.hub, hub.world.clock);
 for (const [name, place, query] of SAVED)
@@ -78,9 +86,11 @@ try {
   const readers = await Promise.all(
     Object.entries(LOOKS).map(async ([look, options]) => ({ look, ...(await hub.visit(browser, "/", { ...options, role: "admin" })) })),
   );
-  for (const [name, path] of Object.entries(pagesOf(lively)))
+  for (const [name, path] of Object.entries(pagesOf(lively, workflow)))
     for (const { look, page } of readers) {
-      const answer = await page.goto(`${hub.url}${path}${path.includes("?") ? "&" : "?"}project=${LIVELY}`, { waitUntil: "load" });
+      const answer = await page.goto(`${hub.url}${path}${path.includes("project=") ? "" : `${path.includes("?") ? "&" : "?"}project=${LIVELY}`}`, {
+        waitUntil: "load",
+      });
       if (answer?.status() !== 200) {
         console.log(`${path} answers ${answer?.status()}`);
         continue;

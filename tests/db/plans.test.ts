@@ -88,6 +88,19 @@ test("what agents, streams and sweeps ask is found by an index, whatever is reta
   expect(plans.filter((plan) => /(^|\| )SCAN|TEMP B-TREE/.test(plan))).toEqual([]);
 });
 
+test("what holds in a project's context and what waits for a decision is read by an index of its own", async () => {
+  const plans = await plansOf(async ({ context }) => {
+    await context.currentAfter("p", "a", 10);
+    await context.contradicted("p", 10);
+    await context.proposals("p", 10);
+  });
+  expect(plans).toEqual([
+    "SEARCH context_items USING INDEX context_items_current (project=? AND state_key>?)",
+    "SEARCH context_items USING COVERING INDEX context_items_current (project=?)",
+    "SEARCH context_items USING INDEX context_items_proposed (project=?)",
+  ]);
+});
+
 test("agents, held leases, activity and ended runs are read by their index", async () => {
   const plans = await plansOf(async ({ agents, leases, activity, sync, projects }) => {
     for (const of of ["all", "online", "retired"] as const) {

@@ -13,6 +13,7 @@ import * as sync from "../../src/hub/sync.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import type { RuntimeReport } from "../../src/protocol/sync.ts";
 import type { SyncPayload } from "../../src/protocol/sync-event.ts";
+import { tellKnowledge } from "./lively-knowledge.ts";
 import { HASH, syncEvent, type Told } from "./sync-events.ts";
 
 export const LIVELY = "atlas-payments";
@@ -79,6 +80,7 @@ export async function liven(hub: Hub, clock: { now: number }): Promise<Lively> {
   runThings(plan, made);
   aMonthOfWork(plan);
   raiseThings(plan);
+  tellKnowledge(hub, cast, plan.at);
   while (planned.length > 0) {
     const next = planned.reduce((first, one) => (one.ago > first.ago ? one : first));
     planned.splice(planned.indexOf(next), 1);

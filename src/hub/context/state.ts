@@ -100,6 +100,69 @@ export async function promote(
   return promoted;
 }
 
+type Decider = { promoter: string; actor: string } & AuditNote;
+type Decision = { project: string; itemId: string; evidence: string[] };
+
+/** A value of a key that is open to a decision: a proposal, or a current value. */
+async function openValue(tx: Tx, { project, itemId }: Pick<Decision, "project" | "itemId">): Promise<{ row: ContextItemRow; item: ContextItem }> {
+  const row = await tx.context.lock(itemId);
+  if (!row || row.project !== project || row.kind !== "state")
+    throw new HubError("state_proposal_not_found", `there is no value ${itemId} in ${project}`);
+  const item = itemOf(row);
+  if (item.status !== "proposed" && item.status !== "current") throw new HubError("state_proposal_not_promotable", `the value is ${item.status}`);
+  return { row, item };
+}
+
+/** Settles a key with several current values: this one stays, the others end. @throws HubError state_proposal_not_found, state_proposal_not_promotable */
+export async function keepOnly(tx: Tx, by: Decider, { project, itemId }: Omit<Decision, "evidence">): Promise<ContextItem> {
+  const { row, item } = await openValue(tx, { project, itemId });
+  const [at, key] = [iso(tx.now), item.stateKey!];
+  const others = (await tx.context.stateAt(project, key, tx.now)).filter(({ id, status }) => status === "current" && id !== row.id);
+  if (item.status !== "current" || others.length === 0) throw new HubError("state_proposal_not_promotable", "the key has no other current value");
+  for (const old of others) await updateItem(tx, old, { ...itemOf(old), status: "superseded", validUntil: at });
+  const kept: ContextItem = { ...item, supersedes: [...new Set([...(item.supersedes ?? []), ...others.map(({ id }) => id)])] };
+  await updateItem(tx, row, kept);
+  appendDecision(tx, by, { project, type: "state.kept", subjectId: row.id, data: { key, ended: others.length } });
+  return kept;
+}
+
+/**
+ * Both values hold: this one gets a key of its own, where it is current from now on, so that no key says two things.
+ * @throws HubError state_promotion_invalid without evidence, by the proposer, or for a key that says something already; state_proposal_not_found,
+ *   state_proposal_not_promotable
+ */
+export async function keepBoth(tx: Tx, by: Decider, { project, itemId, evidence, newKey }: Decision & { newKey: string }): Promise<ContextItem> {
+  const { row, item } = await openValue(tx, { project, itemId });
+  const refuse = (why: string, hint: string): never => {
+    throw new HubError("state_promotion_invalid", why, { hint });
+  };
+  if (evidence.length === 0) refuse("the decision needs at least one line of evidence", "Say what shows that both hold.");
+  if (item.provenance.sourceRef === `proposed-by:${by.promoter}`) refuse("the proposer cannot promote its own proposal", "Ask somebody else.");
+  const taken = (await tx.context.stateAt(project, newKey, tx.now)).some(({ status }) => status === "current");
+  if (newKey === item.stateKey || taken) refuse(`${newKey} says something already`, "Give the value a key that nothing is said of yet.");
+  const at = iso(tx.now);
+  await updateItem(tx, row, { ...item, status: item.status === "current" ? "superseded" : "rejected", validUntil: at });
+  const moved: ContextItem = {
+    ...item,
+    id: tx.newId("ctx"),
+    stateKey: newKey,
+    status: "current",
+    validFrom: at,
+    observedAt: at,
+    supersedes: [],
+    provenance: { ...item.provenance, sourceRef: `promoted-by:${by.promoter}`, derivedFrom: [item.id] },
+    evidenceRefs: [...new Set([...(item.evidenceRefs ?? []), ...evidence])].sort(),
+  };
+  delete moved.validUntil;
+  await insertItem(tx, moved);
+  appendDecision(tx, by, { project, type: "state.split", subjectId: moved.id, data: { key: item.stateKey, newKey, from: item.id } });
+  return moved;
+}
+
+function appendDecision(tx: Tx, by: Decider, event: { project: string; type: string; subjectId: string; data: Record<string, unknown> }) {
+  tx.append({ ...event, topic: "context", actor: by.actor, audit: { role: by.role, origin: by.origin, reason: by.reason } });
+}
+
 /** Refuses a proposal, with a reason. @throws HubError state_proposal_not_found, state_proposal_not_promotable */
 export async function reject(tx: Tx, by: { actor: string } & AuditNote, request: { proposalId: string; project: string }): Promise<ContextItem> {
   const row = await tx.context.lock(request.proposalId);
