@@ -31,7 +31,8 @@ function objectOf(schema: TSchema, indent: string): string {
   const patterns = Object.values((schema["patternProperties"] as Record<string, TSchema>) ?? {});
   if (patterns.length > 0) return `Record<string, ${patterns.map((one) => typeOf(one, indent)).join(" | ")}>`;
   const members = Object.entries((schema["properties"] as Record<string, TSchema>) ?? {});
-  if (members.length === 0) return "Record<string, unknown>";
+  const others = schema["additionalProperties"] as TSchema | undefined;
+  if (members.length === 0) return `Record<string, ${others ? typeOf(others, indent) : "unknown"}>`;
   const inner = `${indent}  `;
   const rows = members.map(([name, member]) => {
     const comment = member["description"] ? `${inner}/** ${String(member["description"]).replaceAll("*/", "* /")} */\n` : "";

@@ -24,7 +24,7 @@ export interface BridgeOptions {
 }
 
 type Identity = { id: string; key: string; name: string };
-type Message = { id?: string | number | null; method?: string; params?: { clientInfo?: { name?: string } } };
+type Message = { id?: string | number | null; method?: string; params?: { clientInfo?: { name?: string }; requestId?: string | number } };
 
 /** Runs until the input ends. Never throws for a hub that is away: each request is answered with an error until it is back. */
 export async function bridge(options: BridgeOptions): Promise<void> {
@@ -39,6 +39,7 @@ export async function bridge(options: BridgeOptions): Promise<void> {
     }));
   const heartbeat = setInterval(() => void beat(options.connection, identity), HEARTBEAT_MS);
   const running = new Set<Promise<void>>();
+  const unanswered = new Map<string | number, AbortController>();
   void who().then(
     ({ name }) => note(`connected to ${options.connection.url} as ${name} in ${options.project}`),
     (error) => note((error as Error).message),
@@ -49,6 +50,11 @@ export async function bridge(options: BridgeOptions): Promise<void> {
       const message = parsed(line);
       if (!message) {
         write(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "the line is not a JSON-RPC message" } }));
+        continue;
+      }
+      if (message.method === "notifications/cancelled") {
+        // Hanging up ends the wait at the hub. What is answered already has no entry any more: a late cancellation undoes nothing.
+        unanswered.get(message.params?.requestId ?? "")?.abort();
         continue;
       }
       const work = pass(message).finally(() => running.delete(work));
@@ -63,12 +69,15 @@ export async function bridge(options: BridgeOptions): Promise<void> {
 
   /** One message on, its answer back. An agent the hub has forgotten is registered again, once. */
   async function pass(message: Message): Promise<void> {
+    const cancelled = new AbortController();
+    const { id } = message;
+    if (id !== undefined && id !== null) unanswered.set(id, cancelled);
     try {
       const agent = await who();
-      const answer = await post(agent, message).catch(async (error) => {
+      const answer = await post(agent, message, cancelled.signal).catch(async (error) => {
         if (!(error instanceof HubRefusal && error.code === "invalid_agent_identity")) throw error;
         identity = undefined;
-        return post(await who(), message);
+        return post(await who(), message, cancelled.signal);
       });
       if (answer === undefined) return;
       const isChannelClient = message.method === "initialize" && options.pushes && message.params?.clientInfo?.name === "claude-code";
@@ -78,14 +87,16 @@ export async function bridge(options: BridgeOptions): Promise<void> {
         void push(options, agent, ended.signal);
       }
     } catch (error) {
-      if (message.id === undefined || message.id === null) return;
+      if (id === undefined || id === null || cancelled.signal.aborted) return; // nobody waits for what was cancelled
       const hint = error instanceof HubRefusal && error.hint ? ` ${error.hint}` : " Start it with `kxm hub start --detach`.";
-      write(JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: UNAVAILABLE, message: `${(error as Error).message}.${hint}` } }));
+      write(JSON.stringify({ jsonrpc: "2.0", id, error: { code: UNAVAILABLE, message: `${(error as Error).message}.${hint}` } }));
+    } finally {
+      if (id !== undefined && id !== null && unanswered.get(id) === cancelled) unanswered.delete(id);
     }
   }
-  async function post({ id, key }: Identity, message: Message): Promise<unknown> {
+  async function post({ id, key }: Identity, message: Message, cancelled: AbortSignal): Promise<unknown> {
     const headers = { accept: "application/json, text/event-stream", "x-kxm-agent-id": id, "x-kxm-agent-key": key };
-    return (await ask(options.connection, "POST", "/mcp", { body: message, headers, signal: ended.signal })).body;
+    return (await ask(options.connection, "POST", "/mcp", { body: message, headers, signal: AbortSignal.any([ended.signal, cancelled]) })).body;
   }
 }
 

@@ -17,7 +17,7 @@ import { annotationsOf, type Tool } from "./tool.ts";
 function schemaOf({ input }: Tool) {
   const schema = JSON.parse(JSON.stringify(input, (key, value) => (key === "x-kxm-code" ? undefined : value)));
   const required = (schema.required as string[] | undefined)?.filter((name) => !("default" in schema.properties[name]));
-  return { ...schema, required };
+  return { ...schema, ...(required && required.length > 0 ? { required } : { required: undefined }) };
 }
 
 function offerOf(agentMailNames: boolean) {

@@ -1,6 +1,6 @@
 // Context: what a project knows, with provenance and authority. Requests and answers of the context routes.
 import { type Static, Type } from "@sinclair/typebox";
-import { integer, oneOf, optionalInteger, optionalText, text, textList } from "./fields.ts";
+import { integer, oneOf, optionalInteger, optionalText, ruled, text, textList } from "./fields.ts";
 
 export const KINDS = ["evidence", "state", "episode", "knowledge", "skill"] as const;
 export type ContextKind = (typeof KINDS)[number];
@@ -104,13 +104,13 @@ export const PacketRequest = Type.Object({
   workflowRunId: optionalText(128),
   stageId: optionalText(128),
   budgetTokens: optionalInteger({ min: 512, max: 200_000 }, { ...REQUEST, description: "Tokens the packet may take; a default per role" }),
-  includeKinds: Type.Optional(Type.Unknown({ description: "Kinds instead of the role's own: evidence, state, episode, knowledge, skill" })),
+  includeKinds: ruled({ type: "array", items: { enum: [...KINDS] } }, "Kinds instead of the role's own"),
 });
 export type PacketRequest = Static<typeof PacketRequest>;
 export const RecallRequest = Type.Object({
   project,
   query: optionalText(500, { description: "Words to look for; empty lists everything" }),
-  kinds: Type.Optional(Type.Unknown()),
+  kinds: ruled({ type: "array", items: { enum: [...KINDS] } }),
   limit: integer({ default: 25, min: 1, max: 100 }),
 });
 export type RecallRequest = Static<typeof RecallRequest>;

@@ -37,6 +37,13 @@ export const textList = (max: number, options: FieldOptions & { itemMax?: number
 export const oneOf = <const W extends readonly string[]>(words: W, options: FieldOptions & { default?: W[number] } = {}) =>
   Type.Unsafe<W[number]>({ ...Type.String({ enum: [...words], ...(options.default && { default: options.default }), ...extra(options) }) });
 
+/**
+ * A field whose rule looks at it and gives the exact code.
+ * @param shape what it takes, as JSON schema: for documents, models and clients, nothing here checks by it
+ */
+export const ruled = (shape: { type: "object" | "array" } & Record<string, unknown>, description?: string) =>
+  Type.Optional(Type.Unknown({ ...shape, ...(description && { description }) }));
+
 const refuse = (schema: TSchema, message: string): never => {
   throw new HubError((schema["x-kxm-code"] as ErrorCode) ?? "protocol_error", message);
 };
@@ -83,6 +90,7 @@ function readField(name: string, schema: TSchema, value: unknown): unknown {
     if (schema.default !== undefined) return typeof schema.default === "object" ? structuredClone(schema.default) : schema.default;
     if (optional) return undefined;
   }
+  if (schema[Kind] === "Unknown" || schema[Kind] === "Any") return value; // the rule itself looks at it
   if (kind === "string") return optional && value === "" && schema.default === undefined ? undefined : readText(name, schema, value);
   if (kind === "integer") {
     const { minimum, maximum } = schema as { minimum?: number; maximum?: number };
@@ -91,7 +99,6 @@ function readField(name: string, schema: TSchema, value: unknown): unknown {
   }
   if (kind === "boolean") return typeof value === "boolean" ? value : refuse(schema, `${name} must be a boolean`);
   if (kind === "array") return readList(name, schema, value);
-  if (schema[Kind] === "Unknown" || schema[Kind] === "Any") return value; // the rule itself looks at it
   return Value.Check(schema, value) ? value : refuse(schema, `${name} has a shape that is not allowed`);
 }
 

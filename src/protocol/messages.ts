@@ -1,7 +1,7 @@
 // Messages on the wire: durable addressed requests with at most one reply. Schemas are the source of checks, OpenAPI, CLI help and MCP tools.
 import { type Static, Type } from "@sinclair/typebox";
 import { HubError } from "./errors.ts";
-import { flag, integer, oneOf, optionalInteger, optionalText, text } from "./fields.ts";
+import { flag, integer, oneOf, optionalInteger, optionalText, ruled, text } from "./fields.ts";
 import { MESSAGE_CONTENT_MAX, MESSAGE_TTL_MS_MAX, MESSAGE_TTL_MS_MIN, MESSAGE_WAIT_MS_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "./limits.ts";
 
 /** queued → delivered → replied; or cancelled, expired. The last three never change again. */
@@ -57,9 +57,7 @@ export const SendBody = Type.Object({
   target: text(80, { description: "Name or id of an agent of the same project." }),
   content: text(MESSAGE_CONTENT_MAX, { description: "The request, as plain text." }),
   delivery: oneOf(DELIVERIES, { default: "followUp", description: "steer the running turn, follow it up, or wait for the next one." }),
-  workflowContext: Type.Optional(
-    Type.Unknown({ description: "Only for the coordinator of a workflow run: { runId, stageId, requirementKey, attempt }." }),
-  ),
+  workflowContext: ruled({ type: "object" }, "Only for the coordinator of a workflow run: { runId, stageId, requirementKey, attempt }."),
   correlationId: optionalText(128, { description: "Names the thread this belongs to." }),
   replyTo: optionalText(80, { description: "Id of the message this one goes back to." }),
   hops: integer({ default: 0, min: 0, max: HOPS_MAX }, { description: "How often the request was passed on already." }),

@@ -1,6 +1,6 @@
 // Hub workflows on the wire: definitions, runs, stages, checkpoints, waits, signals and peer evidence.
 import { type Static, Type } from "@sinclair/typebox";
-import { integer, oneOf, optionalText, text } from "./fields.ts";
+import { integer, oneOf, optionalText, ruled, text } from "./fields.ts";
 
 /** Areas that journal entries and improvement reports are grouped by, in report order. */
 export const AREAS = ["harness", "gates", "implementation", "workflow", "documentation", "security", "other"] as const;
@@ -192,9 +192,13 @@ export interface Conditions {
 }
 
 /** Evidence and references are checked by the rules, which give the exact code; here they may be anything. */
-const evidence = Type.Optional(Type.Unknown({ description: "Object of at most 64 keys, each with a string of at most 1000 characters" }));
-const evidenceRefs = Type.Optional(
-  Type.Unknown({ description: "Object of keys, each { messageIds: [...] }: replied messages that prove a peer requirement" }),
+const evidence = ruled(
+  { type: "object", additionalProperties: { type: "string" } },
+  "At most 64 keys, each with a string of at most 1000 characters",
+);
+const evidenceRefs = ruled(
+  { type: "object", additionalProperties: { type: "object" } },
+  "Keys, each { messageIds: [...] }: replied messages that prove a peer requirement",
 );
 
 export const CheckpointRequest = Type.Object({

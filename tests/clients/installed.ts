@@ -6,10 +6,10 @@ const ROOT = join(import.meta.dir, "../..");
 /** Some programs need a newer Node than this machine's. */
 const NODE = "node@24";
 
-/** Installs packages; answers the folder of their programs. @throws with npm's words when it cannot */
-export async function installed(packages: string[]): Promise<string> {
+/** Installs packages; answers the folder of their programs. @param place a folder of their own in the cache @throws with npm's words when it cannot */
+export async function installed(packages: string[], place = "clients"): Promise<string> {
   const wanted = [...packages, NODE].toSorted();
-  const folder = join(ROOT, "node_modules/.cache/kxm/clients");
+  const folder = join(ROOT, "node_modules/.cache/kxm", place);
   const note = join(folder, "installed.json");
   if (existsSync(note) && JSON.stringify(await Bun.file(note).json()) === JSON.stringify(wanted)) return join(folder, "node_modules/.bin");
   mkdirSync(folder, { recursive: true });

@@ -20,7 +20,7 @@ const PATHS_MAX = 10;
 const SUBJECT_MAX = 200;
 const IMPORTANCES = ["low", "normal", "high", "urgent"] as const;
 
-const projectKey = optionalText(1_000, { description: "Not needed: yours is that of the connection" });
+const projectKey = optionalText(1_000, { description: "Not needed" });
 const self = optionalText(64, { description: "Your name" });
 const messageId = text(80, { description: "Message id" });
 const body = text(MESSAGE_CONTENT_MAX - SUBJECT_MAX - 2, { description: "Markdown" });

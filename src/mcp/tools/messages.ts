@@ -7,7 +7,7 @@ import * as mailbox from "../../hub/mailbox.ts";
 import * as messages from "../../hub/messages.ts";
 import { canonical, sha256 } from "../../protocol/canonical.ts";
 import { HubError } from "../../protocol/errors.ts";
-import { flag, integer, oneOf, optionalInteger, optionalText, text } from "../../protocol/fields.ts";
+import { flag, integer, oneOf, optionalInteger, optionalText, ruled, text } from "../../protocol/fields.ts";
 import { MESSAGE_CONTENT_MAX, MESSAGE_TTL_MS_MAX, MESSAGE_TTL_MS_MIN } from "../../protocol/limits.ts";
 import { DELIVERIES, isEnded } from "../../protocol/messages.ts";
 import { tool } from "../tool.ts";
@@ -15,7 +15,7 @@ import { tool } from "../tool.ts";
 const messageId = text(80, { description: "Message id" });
 const content = text(MESSAGE_CONTENT_MAX, { description: "The request, as plain text" });
 const ttlMs = optionalInteger({ min: MESSAGE_TTL_MS_MIN, max: MESSAGE_TTL_MS_MAX }, { description: "How long it waits for its reply" });
-const workflowContext = Type.Optional(Type.Unknown({ description: "Peer evidence: { runId, stageId, requirementKey, attempt }" }));
+const workflowContext = ruled({ type: "object" }, "Peer evidence: { runId, stageId, requirementKey, attempt }");
 
 /** What a model needs of a message: not every time and counter. */
 function brief(row: MessageRow) {
