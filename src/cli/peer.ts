@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { readFrames } from "../client/sse.ts";
 import type { Agent } from "../protocol/agents.ts";
 import type { Message } from "../protocol/messages.ts";
+import type { WorkflowRun } from "../protocol/workflows.ts";
 import { type Call, type CommandSpec, define, duration, type Ended, group } from "./command.ts";
 import { asAgent, defaultName, type Terminal } from "./identity.ts";
 import { EXIT, oneLine, UsageError, visible } from "./output.ts";
@@ -16,7 +17,16 @@ const FANOUT_MAX = 3;
 const DELIVERIES = ["steer", "followUp", "nextTurn"];
 
 type PeerOptions = TargetOptions & { as?: string };
-type SendOptions = PeerOptions & { wait?: number | true; ttl?: number; offline?: boolean; delivery?: string; correlation?: string; key?: string };
+type SendOptions = PeerOptions & {
+  wait?: number | true;
+  ttl?: number;
+  offline?: boolean;
+  delivery?: string;
+  correlation?: string;
+  key?: string;
+  for?: string;
+  requirement?: string;
+};
 type PeerCall<O extends PeerOptions> = Call<O> & { me: Terminal };
 
 /** Adds `kxm peer` and its commands. */
@@ -57,17 +67,24 @@ function addSend(add: Add) {
       .option("--offline", "queue it for an agent that is known but not online")
       .option("--delivery <how>", `into the running turn or after it: ${DELIVERIES.join(", ")}`)
       .option("--correlation <id>", "thread it belongs to")
-      .option("--key <key>", "idempotency key: the same key and message again send nothing new");
+      .option("--key <key>", "idempotency key: the same key and message again send nothing new")
+      .option("--for <run>", "ask for what the current stage of a workflow run needs from peers, as its coordinator")
+      .option("--requirement <key>", "which requirement, where the stage has several");
   add<SendOptions>({
     usage: "send <target> [text...]",
     summary: "send a message to an agent, by name or id",
     details: "Without a text, or with -, the text is read from standard input.",
-    examples: ["kxm peer send reviewer 'please look at #12'", "git diff | kxm peer send reviewer --wait 10m", "kxm peer --as a send b hello --wait"],
+    examples: [
+      "kxm peer send reviewer 'please look at #12'",
+      "kxm peer --as lead send reviewer 'is it safe?' --for run_0190… --wait",
+      "git diff | kxm peer send reviewer --wait 10m",
+      "kxm peer --as a send b hello --wait",
+    ],
     options: (command) => sending(command.option("--wait [span]", "wait for the reply and print it", duration(100, DAY_MS))),
     run: async ({ me, args: [target, ...words], options, out, world }) => {
       const content = await readText(words, world);
       const { body } = await me.ask<{ message: Message; idempotent: boolean }>("POST", "/v1/messages", {
-        body: requestOf(target!, content, options),
+        body: { ...requestOf(target!, content, options), ...(await contextOf(me, options)) },
       });
       if (options.wait === undefined) {
         out.result(body, () => out.line(`${sentence(body.message)}  ${out.styled("dim", body.message.id)}`));
@@ -163,6 +180,18 @@ function requestOf(target: string, content: string, options: SendOptions, key = 
   };
 }
 
+/** What a message is asked for: a requirement of a run's current stage and attempt. @throws UsageError when it is not clear which */
+async function contextOf(me: Terminal, options: SendOptions): Promise<{ workflowContext?: object }> {
+  if (options.for === undefined) return {};
+  const { body } = await me.ask<{ run: WorkflowRun }>("GET", `/v1/workflows/${encodeURIComponent(options.for)}`);
+  const stage = body.run.stages.find(({ id }) => id === body.run.currentStage);
+  const keys = Object.keys(stage?.evidencePolicies ?? {});
+  const key = options.requirement ?? (keys.length === 1 ? keys[0] : undefined);
+  if (!stage || keys.length === 0) throw new UsageError(`the current stage of ${body.run.id} needs nothing from peers`);
+  if (!key) throw new UsageError(`name one with --requirement: ${keys.join(", ")}`);
+  return { workflowContext: { runId: body.run.id, stageId: stage.id, requirementKey: key, attempt: stage.attempts + 1 } };
+}
+
 /** The message once it has ended, or as it is when the time is over. */
 async function waitFor(me: Terminal, sent: Message, timeoutMs: number, stopping: AbortSignal): Promise<Message> {
   let message = sent;
@@ -180,12 +209,17 @@ async function fanOut({ me, args: [list, ...words], options, out, world }: PeerC
   if (targets.length === 0 || targets.length > FANOUT_MAX) throw new UsageError(`name 1 to ${FANOUT_MAX} agents, separated by commas`);
   const content = await readText(words, world);
   const prefix = options.key ?? crypto.randomUUID();
+  const context = await contextOf(me, options);
   const asked = await Promise.all(
     targets.map((target) =>
-      me.ask<{ message: Message }>("POST", "/v1/messages", { body: requestOf(target, content, options, `${prefix}:${target}`.slice(0, 128)) }).then(
-        ({ body }) => ({ target, message: body.message as Message | undefined, error: undefined as Error | undefined }),
-        (error: Error) => ({ target, message: undefined, error }),
-      ),
+      me
+        .ask<{ message: Message }>("POST", "/v1/messages", {
+          body: { ...requestOf(target, content, options, `${prefix}:${target}`.slice(0, 128)), ...context },
+        })
+        .then(
+          ({ body }) => ({ target, message: body.message as Message | undefined, error: undefined as Error | undefined }),
+          (error: Error) => ({ target, message: undefined, error }),
+        ),
     ),
   );
   if (asked.every(({ error }) => error)) throw asked[0]!.error!;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { ask, open } from "../client/http.ts";
-import type { WorkflowRun } from "../protocol/workflows.ts";
+import { AREAS, type WorkflowRun } from "../protocol/workflows.ts";
 import { ago } from "./ago.ts";
 import { type Call, define, duration, type Ended, group } from "./command.ts";
 import { asAgent, defaultName, type Terminal } from "./identity.ts";
@@ -247,7 +247,7 @@ function addWorking(workflow: Command) {
         )
         .option("--summary <text>", "one or two sentences; else from standard input")
         .option("--stage <id>", "a stage of the run")
-        .option("--area <word>", "the stage's area when left out")
+        .option("--area <word>", `${AREAS.join(", ")}; the stage's when left out`)
         .option("--severity <word>", "info, warning or error")
         .option("--details <text>", "more")
         .option("--evidence <line>", "repeat for more", collect)

@@ -6,7 +6,7 @@ import { canonical, sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { type JournalEntry, type JournalRequest, PROMOTABLE, type PromotionRequest } from "../protocol/journal.ts";
 import { iso } from "../protocol/time.ts";
-import type { WorkflowRun } from "../protocol/workflows.ts";
+import { AREAS, type WorkflowRun } from "../protocol/workflows.ts";
 
 /** The entry of a row, as the wire shows it. */
 export const entryOf = (row: JournalRow): JournalEntry => row.record as unknown as JournalEntry;
@@ -41,7 +41,7 @@ export async function record(tx: Tx, run: WorkflowRun, agentId: string, request:
   const stage = stageId === undefined ? undefined : run.stages.find(({ id }) => id === stageId);
   if (stageId !== undefined && !stage) throw new HubError("invalid_journal_relation", `the run has no stage ${stageId}`);
   const area = request.area ?? stage?.area;
-  if (!area) throw new HubError("invalid_improvement_area", "area is missing and the stage has none");
+  if (!area) throw new HubError("invalid_improvement_area", `area is missing and the stage has none: one of ${AREAS.join(", ")}`);
   const related = await tx.journal.someOf(relatedEntryIds);
   if (relatedEntryIds.some((id) => related.find((entry) => entry.id === id)?.runId !== run.id)) {
     throw new HubError("invalid_journal_relation", "relatedEntryIds names an entry that is not of this run");

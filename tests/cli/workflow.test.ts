@@ -112,6 +112,17 @@ describe("kxm workflow", () => {
     expect(markdown.stdout).toContain("- Pin the zebra clock");
     expect((await kxm(["workflow", "export", runId, "--format", "json"])).json.schema).toBe("kxm.retrospective.v1");
   });
+
+  step("a peer is asked for what the current stage needs, and its answer passes it", async () => {
+    const asked = await kxm(["peer", "--as", "lead", "send", "ann", "is it safe?", "--for", runId, "--offline", "--json"]);
+    const { id, workflowContext } = asked.json.message;
+    expect(workflowContext).toMatchObject({ runId, stageId: "review", requirementKey: "review", attempt: 1 });
+    await kxm(["peer", "--as", "ann", "reply", id, "yes"]);
+    const passed = await as("lead", "checkpoint", runId, "--stage", "review", "--status", "passed", "--summary", "ok", "--ref", `review=${id}`);
+    expect(passed.code).toBe(0);
+    const again = await kxm(["peer", "--as", "lead", "send", "ann", "and now?", "--for", runId, "--offline"]);
+    expect([again.code, again.stderr.includes("needs nothing from peers")]).toEqual([2, true]);
+  });
 });
 
 describe("kxm watch github", () => {
