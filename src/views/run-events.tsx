@@ -8,6 +8,7 @@ import type { Child } from "./jsx/jsx-runtime.ts";
 import { amount, tokens } from "./money.ts";
 import type { Visit } from "./screen.ts";
 import { EventList, type EventRow } from "./ui/feed.tsx";
+import { Tabs } from "./ui/filter.tsx";
 import { Facts, Section } from "./ui/page.tsx";
 import { Id, Link, shortId } from "./ui/reference.tsx";
 import { Badge } from "./ui/status.tsx";
@@ -19,21 +20,72 @@ import { Line, Untrusted } from "./ui/untrusted.tsx";
 const SILENCE_MS = 10 * 60_000;
 const TEXT_SHOWN = 160;
 
-/** A page of events, newest first, and one that was asked for in full. */
-export type EventsData = { rows: SyncEventRow[]; older: number | undefined; chosen: SyncEventRow | undefined };
+/** Events that one page looks at for a filter, and how many of them at once. */
+const LOOKED_AT = 5_000;
+const LOOK_ROWS = 500;
 
-/** Reads one page: events before the `before` of the address, newest first. */
+/** What a page of events can be narrowed to: by the kind of event, or to what went wrong. */
+const FILTERS = {
+  run: { text: "Run", kinds: ["run"] },
+  steps: { text: "Steps", kinds: ["step"] },
+  work: { text: "Agents at work", kinds: ["assignment", "attempt", "model", "session", "routing"] },
+  effects: { text: "Effects", kinds: ["effect", "lease", "delivery", "workspace", "candidate"] },
+  approvals: { text: "Approvals", kinds: ["approval"] },
+  trouble: { text: "Trouble", kinds: [] },
+} as const satisfies Record<string, { text: string; kinds: readonly string[] }>;
+type Filter = keyof typeof FILTERS;
+const filterOf = (url: URL): Filter | undefined => {
+  const asked = url.searchParams.get("events") ?? "";
+  return Object.hasOwn(FILTERS, asked) ? (asked as Filter) : undefined;
+};
+
+const TROUBLE = new Set(["failed", "blocked_uncertain", "connection_lost", "retry_pending", "reattaching", "rejected", "expired"]);
+const isTrouble = ({ eventType, payload: { status, outcome, error } }: SyncEvent): boolean =>
+  error !== undefined ||
+  TROUBLE.has(status ?? "") ||
+  TROUBLE.has(outcome ?? "") ||
+  eventType === "lease.lost" ||
+  eventType.endsWith("connection_lost");
+
+/** Whether an event passes. Its text is looked at first: a quote inside of any text stands behind a backslash there, so this cannot be forged. */
+function keeperOf(filter: Filter): (row: SyncEventRow) => boolean {
+  if (filter === "trouble") return (row) => isTrouble(eventOf(row));
+  const marks = FILTERS[filter].kinds.map((kind) => `"eventType":"${kind}.`);
+  return ({ record }) => marks.some((mark) => record.includes(mark));
+}
+
+/** A page of events, newest first, and one that was asked for in full. */
+export type EventsData = {
+  rows: SyncEventRow[];
+  older: number | undefined;
+  chosen: SyncEventRow | undefined;
+  /** How many events were looked at, when a filter stopped looking before the page was full. */
+  lookedAt: number | undefined;
+};
+
+/** Reads one page: events before the `before` of the address that pass its filter, newest first. A rare kind gives a short page, not a slow one. */
 export async function loadEvents({ hub, url }: Visit, projectId: string, runId: string): Promise<EventsData> {
   const { read } = hub.engine;
   const before = Number(url.searchParams.get("before")) || Number.MAX_SAFE_INTEGER;
   const sequence = Number(url.searchParams.get("event"));
-  const found = await read.sync.eventsBefore(projectId, runId, before, VIEW_ROWS_MAX + 1);
-  const rows = found.slice(0, VIEW_ROWS_MAX);
-  return {
-    rows,
-    older: found.length > VIEW_ROWS_MAX ? rows.at(-1)!.sequence : undefined,
-    chosen: Number.isSafeInteger(sequence) && sequence > 0 ? await read.sync.findEvent(projectId, runId, sequence) : undefined,
-  };
+  const chosen = Number.isSafeInteger(sequence) && sequence > 0 ? await read.sync.findEvent(projectId, runId, sequence) : undefined;
+  const filter = filterOf(url);
+  const keeps = filter === undefined ? () => true : keeperOf(filter);
+  const size = filter === undefined ? VIEW_ROWS_MAX + 1 : LOOK_ROWS;
+  const rows: SyncEventRow[] = [];
+  for (let [from, looked] = [before, 0]; ; ) {
+    const found = await read.sync.eventsBefore(projectId, runId, from, size);
+    for (const row of found) {
+      if (keeps(row) && rows.push(row) > VIEW_ROWS_MAX) {
+        rows.pop();
+        return { rows, older: rows.at(-1)!.sequence, chosen, lookedAt: undefined };
+      }
+    }
+    looked += found.length;
+    if (found.length < size) return { rows, older: undefined, chosen, lookedAt: undefined };
+    from = found.at(-1)!.sequence;
+    if (looked >= LOOKED_AT) return { rows, older: from, chosen, lookedAt: looked };
+  }
 }
 
 const eventOf = ({ record }: SyncEventRow): SyncEvent => JSON.parse(record) as SyncEvent;
@@ -85,11 +137,13 @@ function said({ payload, redaction }: SyncEvent): Child {
 
 /** Rows with what is silent between them. */
 function rowsOf(rows: readonly SyncEventRow[], cursor: number, url: URL): EventRow[] {
+  const filtered = filterOf(url) !== undefined; // then what lies between two rows is not silence
   const out: EventRow[] = [];
   let newer: { at: number; sequence: number } | undefined;
   for (const row of rows) {
     const event = eventOf(row);
     const at = Date.parse(event.occurredAt);
+    if (filtered) newer = undefined;
     if (newer && newer.sequence - row.sequence > 1)
       out.push({ gap: `${newer.sequence - row.sequence - 1} events are missing between ${row.sequence} and ${newer.sequence}` });
     else if (newer && newer.at - at >= SILENCE_MS) out.push({ gap: `${words(newer.at - at)} without an event` });
@@ -118,13 +172,33 @@ function rowsOf(rows: readonly SyncEventRow[], cursor: number, url: URL): EventR
 
 /** The page of events, with ways to newer and older ones. */
 export const Events = ({ data, cursor, total, visit }: { data: EventsData; cursor: number; total: number; visit: Visit }) => {
-  const later = visit.url.searchParams.has("before");
+  const { url } = visit;
+  const later = url.searchParams.has("before");
+  const filter = filterOf(url);
+  const tab = (name: Filter | undefined) => `${here(url, { events: name, before: undefined, event: undefined })}#events`;
   return (
     <Section title="Events" count={total.toLocaleString("en")} id="events" note="newest first">
-      {data.rows.length === 0 ? <p class="section__note">None here.</p> : <EventList rows={rowsOf(data.rows, cursor, visit.url)} />}
+      <Tabs
+        label="Kinds of events"
+        tabs={[
+          { text: "All", href: tab(undefined), current: filter === undefined },
+          ...Object.entries(FILTERS).map(([name, { text }]) => ({ text, href: tab(name as Filter), current: filter === name })),
+        ]}
+      />
+      {data.rows.length === 0 ? (
+        <p class="section__note">{filter === undefined ? "None here." : "No such event here."}</p>
+      ) : (
+        <EventList rows={rowsOf(data.rows, cursor, visit.url)} />
+      )}
       {(data.older !== undefined || later) && (
         <Pager
-          shown={`${data.rows.length} of ${total.toLocaleString("en")}`}
+          shown={
+            data.lookedAt !== undefined
+              ? `${data.rows.length} among the ${data.lookedAt.toLocaleString("en")} that were looked at`
+              : filter === undefined
+                ? `${data.rows.length} of ${total.toLocaleString("en")}`
+                : `${data.rows.length} shown`
+          }
           newer={later ? `${here(visit.url, { before: undefined, event: undefined })}#events` : undefined}
           older={data.older === undefined ? undefined : `${here(visit.url, { before: String(data.older), event: undefined })}#events`}
         />

@@ -332,9 +332,10 @@ function runThings(plan: Plan, made: Partial<Lively>) {
       ["run.status_changed", { status }, ago],
     ]);
   }
-  const passed = (stepId: string, ago: number): Step[] => [
+  const passed = (stepId: string, ago: number, next: string): Step[] => [
     ["step.entered", { stepId, status: "running" }, ago + 4 * MINUTE],
     ["step.outcome_recorded", { stepId, status: "passed", outcome: "passed" }, ago],
+    ["step.transitioned", { fromStepId: stepId, toStepId: next, outcome: "passed" }, ago],
   ];
   const started = (title: string, workflowId: string, ago: number): Step[] => [
     ["run.created", { workflowId, displayTitle: title, status: "created" }, ago],
@@ -344,11 +345,11 @@ function runThings(plan: Plan, made: Partial<Lively>) {
   const asked = [{ id: "apr_77c0a1b2c3d4e5f60718293a4b5c19e2", kind: "approval-request", hash: HASH, status: "waiting" }];
   push(run, "build-01", [
     ...started("Settle refunds in the ledger", "implement-and-review", 84 * MINUTE),
-    ...passed("plan", 70 * MINUTE),
-    ...passed("implement", 40 * MINUTE),
+    ...passed("plan", 70 * MINUTE, "implement"),
+    ...passed("implement", 40 * MINUTE, "gates"),
     ["attempt.created", used(6), 41 * MINUTE],
-    ...passed("gates", 24 * MINUTE),
-    ...passed("review", 14 * MINUTE),
+    ...passed("gates", 24 * MINUTE, "review"),
+    ...passed("review", 14 * MINUTE, "deliver"),
     ["step.entered", { stepId: "deliver", status: "running" }, 13 * MINUTE],
     [
       "step.status_changed",
@@ -365,14 +366,14 @@ function runThings(plan: Plan, made: Partial<Lively>) {
   ]);
   push("run_77aa10009c8812fe", "build-01", [
     ...started("Upgrade OpenSSL bindings across services", "panel-fix", 7 * MINUTE),
-    ...passed("plan", 5 * MINUTE),
+    ...passed("plan", 5 * MINUTE, "panel"),
     ["step.entered", { stepId: "panel", status: "running" }, 3 * MINUTE],
   ]);
   push("run_61b2000041c5e0aa", "studio", [
     ...started("Find out why checkout e2e flakes on Fridays", "hunt-flake", 33 * MINUTE),
-    ...passed("reproduce", 22 * MINUTE),
+    ...passed("reproduce", 22 * MINUTE, "narrow"),
     ["attempt.created", used(8), 10 * MINUTE],
-    ...passed("narrow", 9 * MINUTE),
+    ...passed("narrow", 9 * MINUTE, "bisect"),
     ["step.entered", { stepId: "bisect", status: "running", stepAttempt: 2 }, 5 * MINUTE],
   ]);
   push("run_e04c0000aa918812", "build-01", [

@@ -179,6 +179,47 @@ test("a run of 50,000 events opens like any other, and its events come in pages"
   expect(textsOf(one, ".events__seq")[0]).toBe("119");
 });
 
+test("events are narrowed by kind or to what went wrong, in the address, looking at a bounded number of them", async () => {
+  await using it = await open();
+  await beat(it);
+  const forged = '"eventType":"approval.recorded"';
+  await pushRun(it, RUN, [
+    { type: "run.created", payload: { workflowId: "w", displayTitle: forged, status: "created" } },
+    { type: "step.entered", payload: { stepId: "build", stepAttempt: 1, status: "running", summary: forged } },
+    { type: "step.outcome_recorded", payload: { stepId: "build", stepAttempt: 1, status: "failed", outcome: "failed" } },
+    {
+      type: "lease.lost",
+      payload: {
+        stepId: "build",
+        lease: { id: "lse_lost0001", fencingToken: "7", acquiredAt: "2026-01-02T03:04:05Z", expiresAt: "2026-01-02T03:09:05Z" },
+      },
+    },
+  ]);
+  const { cookie } = await it.signIn();
+  const shown = async (query: string) => textsOf((await it.get(`${PAGE}?${query}`, { cookie })).html, ".events__type");
+  expect(await shown("events=steps")).toEqual(["step.outcome_recorded", "step.entered"]);
+  expect(await shown("events=effects")).toEqual(["lease.lost"]);
+  expect(await shown("events=approvals")).toEqual([]);
+  expect(await shown("events=trouble")).toEqual(["lease.lost", "step.outcome_recorded"]);
+  expect(await shown("events=constructor")).toHaveLength(4);
+  const { html } = await it.get(`${PAGE}?events=steps&event=2`, { cookie });
+  expect([attributesOf(html, "#events .tabs [aria-current]", "href"), textsOf(html, "#events .events__gap")]).toEqual([
+    [`${PAGE}?events=steps#events`],
+    [],
+  ]);
+  const row = (await it.hub.engine.read.sync.findRun(PROJECT_ID, RUN))!;
+  const rows = Array.from({ length: 6_000 }, (_, n) => {
+    const sequence = row.cursor + 1 + n;
+    const record = canonical(syncEvent(sequence, { runId: RUN, at: it.clock.now, type: "attempt.status_changed", payload: { status: "running" } }));
+    return { project_id: PROJECT_ID, run_id: RUN, sequence, hash: HASH, received_at: it.clock.now, record };
+  });
+  await insertRaw({ kind: "sqlite", location: it.location }, "sync_events", rows);
+  const first = (await it.get(`${PAGE}?events=steps`, { cookie })).html;
+  expect(textsOf(first, "#events .pager > span")[0]).toBe("0 among the 5,000 that were looked at");
+  const second = (await it.get(hrefOf(first, "Older")!, { cookie })).html;
+  expect(textsOf(second, ".events__type")).toEqual(["step.outcome_recorded", "step.entered"]);
+});
+
 test("everything a Runtime says of a run is only text, on the page, in the fragment and in an event in full", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();
