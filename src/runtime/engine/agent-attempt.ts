@@ -28,6 +28,8 @@ export type Work = {
   run: Execution;
   attempt: Attempt;
   stop: Stop;
+  /** @throws RuntimeRefusal store_fenced when the run is another supervisor's by now */
+  confirm: () => void;
   /** Records events at once: the process before it is waited for. */
   record: (events: NewEvent[]) => void;
 };
@@ -77,7 +79,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const launched = await startProgram(
     machine.programs,
     { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
-    (mark) => work.record(executing(run, attempt, assignment, { mark, version })),
+    { confirm: work.confirm, record: (mark) => work.record(executing(run, attempt, assignment, { mark, version })) },
   );
   const end = await watchProgram(watching, { ...limit, limitMs }, launched.mark, launched.ended);
   return end && conclude(work, step, assignment, end, row.read);

@@ -4,6 +4,8 @@ import type { Failure } from "../harness/result.ts";
 import type { NewEvent } from "../store/events.ts";
 import { failed, type Work } from "./agent-attempt.ts";
 import { type Attempt, type Execution, stepOf } from "./execution.ts";
+import { uncertain } from "./gate-attempt.ts";
+import { mayRepeat } from "./moves.ts";
 
 /** What an error of ours means for the run. A refusal says what to do; anything else is a bug, whose cause is in the log. */
 function failureOf(error: unknown): Failure {
@@ -14,8 +16,16 @@ function failureOf(error: unknown): Failure {
   return { class: "internal_error", sentence: "the Runtime failed while it carried out the attempt; its log has the cause", retryable: false };
 }
 
-/** Closes an attempt that we could not carry out. */
-export const closeFailed = (work: Work, error: unknown): NewEvent[] => closeWith(work, failureOf(error));
+/** Closes an attempt that we could not carry out. Whatever runs of it is ended; an effect that may have happened by then stays uncertain. */
+export async function closeFailed(work: Work, error: unknown): Promise<NewEvent[]> {
+  const { attempt, context } = work;
+  const { programs } = context.machine;
+  const { attemptId, folder, process, kind, effectClass } = attempt;
+  const failure = failureOf(error);
+  const mayHaveHappened = kind === "gate" && !mayRepeat(effectClass) && (attempt.status === "executing" || programs.hasStarted(folder));
+  await programs.endAttempt({ mark: process, attemptId }, 0);
+  return mayHaveHappened ? uncertain(work, `the Runtime could not see the command to its end: ${failure.sentence}`) : closeWith(work, failure);
+}
 
 /** Closes an attempt with a failure. */
 export function closeWith(work: Work, failure: Failure): NewEvent[] {

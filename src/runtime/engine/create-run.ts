@@ -1,11 +1,11 @@
 // Makes a run of handed-in work: the project's files are read and compiled now and pinned, whatever happens to them later.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
-import { loadBundle } from "../project/bundle.ts";
 import { CONCURRENT_RUNS_DEFAULT, compilePlan, type Plan, revisionsOf } from "../project/plan.ts";
 import { REDACTION_VERSION, type Redactor } from "../redact/redactor.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { Pinned } from "../workspace/worktrees.ts";
+import type { EngineContext } from "./context.ts";
 
 /**
  * One transaction: the run, its plan, its first events, and the message it came from.
@@ -14,12 +14,12 @@ import type { Pinned } from "../workspace/worktrees.ts";
  */
 export function createRun(
   project: Project,
-  redactor: Redactor,
+  { redactor, machine }: Pick<EngineContext, "redactor" | "machine">,
   intake: IntakeRow,
   pinned: Pinned,
   hasPlace: (places: number) => boolean,
 ): { runId: string; places: number; admitted: boolean } {
-  const bundle = loadBundle(project.root);
+  const bundle = machine.loadBundle(project.root);
   if (bundle.project.id !== project.projectId)
     throw new RuntimeRefusal(
       "project_conflict",

@@ -7,7 +7,7 @@ import { closeFailed, closeUnstarted } from "./close-attempt.ts";
 import type { EngineContext } from "./context.ts";
 import { decide } from "./decide.ts";
 import { attemptsToStop } from "./decide-step.ts";
-import { type Attempt, type Execution, isOver, learn, openAttempts } from "./execution.ts";
+import { type Attempt, type Execution, isOver, learn, openAttempts, type RunStatus } from "./execution.ts";
 import { workGate } from "./gate-attempt.ts";
 import { catchUp, load } from "./load.ts";
 import { mirror } from "./mirror.ts";
@@ -19,6 +19,8 @@ import { workspaceFor } from "./workspaces.ts";
 
 /** A timer is never set further ahead: its moment is looked at again then. */
 const TIMER_MS_MAX = 3_600_000;
+/** Statuses in which a run works at nothing. */
+const RESTING: readonly RunStatus[] = ["waiting", "blocked_uncertain"];
 /** After a failure of the store the run looks again this much later. */
 const AGAIN_MS = 1000;
 
@@ -29,27 +31,38 @@ export class Drive {
   private callOff: (() => void) | undefined;
   /** `suspended`: what ends now is still recorded, but nothing new begins. `left`: nothing is recorded any more. */
   private state: "driving" | "suspended" | "left" = "driving";
+  /** What opens the drive, until it is recorded. */
+  private opening: NewEvent[] = [];
   private readonly openedNs: number;
   private readonly beforeMs: number;
 
-  /** @param ended called once the run has ended and nothing of it runs any more */
+  /**
+   * @param on.ended called once the run has ended and nothing of it runs any more
+   * @param on.rests called when the run waits for somebody: another one may have its place
+   */
   constructor(
     private readonly context: EngineContext,
     readonly runId: string,
-    private readonly ended: (run: Execution) => void,
+    private readonly on: { ended: () => void; rests: () => void },
   ) {
     this.run = load(context, runId);
     this.openedNs = context.clock.monotonicNs();
     this.beforeMs = this.run.startedAt === undefined ? 0 : Math.max(0, context.clock.now() - this.run.startedAt);
   }
 
-  /** Opens the drive: looks after what an earlier one left, and goes on. */
+  /** Opens the drive: looks after what an earlier one left, and goes on. A store that cannot take it now is asked again. */
   open(): void {
     const fresh = this.run.status === "created" || this.run.status === "queued";
     const admitted: NewEvent[] = fresh ? [{ type: "run.status_changed", payload: { status: "preparing", previousStatus: this.run.status } }] : [];
     const opened: NewEvent = { type: "run.drive_opened", payload: { status: fresh ? "preparing" : this.run.status }, local: { pid: process.pid } };
     for (const attempt of openAttempts(this.run)) if (attempt.status !== "blocked_uncertain") this.begin(attempt);
-    this.advance([...admitted, opened]);
+    this.opening = [...admitted, opened];
+    this.quietly();
+  }
+
+  /** Something about the run was recorded by somebody else: what follows from it comes now, or as soon as the store can take it. */
+  heard(): void {
+    this.quietly();
   }
 
   /**
@@ -61,8 +74,10 @@ export class Drive {
     try {
       catchUp(this.context, this.run);
       const at = this.setting();
-      for (const event of happened) learn(this.run, { ...event, at: event.occurredAt ?? at.now });
-      this.commit([...happened, ...(this.state === "driving" ? decide(this.run, at) : [])], at.now);
+      const all = [...this.opening, ...happened];
+      for (const event of all) learn(this.run, { ...event, at: event.occurredAt ?? at.now });
+      this.commit([...all, ...(this.state === "driving" ? decide(this.run, at) : [])], at.now);
+      this.opening = [];
     } catch (error) {
       this.readAgain(error);
       throw error;
@@ -127,9 +142,10 @@ export class Drive {
     if (isOver(this.run)) {
       if (this.active.size > 0) return;
       this.leave();
-      this.ended(this.run);
+      this.on.ended();
       return;
     }
+    if (RESTING.includes(this.run.status)) this.on.rests();
     const wait = timeToLook(this.run, this.setting());
     if (wait !== undefined) this.callOff = this.context.clock.after(Math.min(wait, TIMER_MS_MAX), () => this.quietly());
   }
@@ -159,12 +175,18 @@ export class Drive {
       if (this.state === "left") return undefined;
       this.context.log("attempt_failed", { level: "error", runId: this.runId, attemptId: work.attempt.attemptId, ...wordsOf(error) });
       // A disk that is full says nothing about the attempt: it is taken up again, where it stands, once there may be room.
-      return isDiskTrouble(error) ? "again" : closeFailed(work, error);
+      return isDiskTrouble(error) ? "again" : await closeFailed(work, error);
     }
   }
 
   private workOf(attempt: Attempt, stop: Stop): Work {
-    return { context: this.context, run: this.run, attempt, stop, record: (events) => this.record(events) };
+    return { context: this.context, run: this.run, attempt, stop, confirm: () => this.confirm(), record: (events) => this.record(events) };
+  }
+
+  /** @throws RuntimeRefusal store_fenced once the run was left, store_unavailable when the store cannot tell */
+  private confirm(): void {
+    if (this.state === "left") throw new RuntimeRefusal("store_fenced", "this run is driven by another supervisor");
+    this.context.store.probe();
   }
 
   /** Records in the middle of an attempt: decides nothing. @throws RuntimeRefusal store_fenced once the run was left */

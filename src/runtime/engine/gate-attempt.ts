@@ -39,9 +39,10 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
   const { context, run, attempt } = work;
   const step = stepOf(run, run.visit!.stepId);
   const gate = run.plan.gates[step.gate!]!;
+  // Its folder is in use: a command that runs, or ran, is only watched.
+  if ("argv" in gate && attempt.status === "executing" && attempt.process) return resume(work, step.gate!, gate);
   await prepareWorkspace(context, run, attempt);
   if (!("argv" in gate)) return artifactsExist(work, step.gate!, gate);
-  if (attempt.status === "executing" && attempt.process) return resume(work, step.gate!, gate);
   const argv = gate.argv.map((part) => fill(part, run, step.id));
   const program = context.machine.programs.find(argv[0]!, context.env, attempt.workspace.path);
   if (!program)
@@ -59,7 +60,17 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
     });
   const lease = attempt.lease === undefined ? undefined : await acquire(work, attempt.lease);
   if (lease && "failure" in lease) return closing(work, lease);
-  return start(work, gate, { gateId: step.gate!, argv: [program, ...argv.slice(1)], cwd }, lease);
+  return lettingGo(lease, () => start(work, gate, { gateId: step.gate!, argv: [program, ...argv.slice(1)], cwd }, lease));
+}
+
+/** A failure of ours must not leave the lease renewed for nobody: the next try of the attempt stands in the same line for it. */
+async function lettingGo<T>(lease: HeldLease | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    lease?.leave();
+    throw error;
+  }
 }
 
 async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure }> {
@@ -117,14 +128,17 @@ async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launc
       env: environmentFor(context.env, gate.env ?? [], fixed),
       stdin: "",
     },
-    (process) =>
-      work.record([
-        {
-          type: "attempt.status_changed",
-          payload: { ...identity, status: "executing", previousStatus: "created" },
-          local: { process, ...(lease && { leaseFence: lease.fence }) },
-        },
-      ]),
+    {
+      confirm: work.confirm,
+      record: (process) =>
+        work.record([
+          {
+            type: "attempt.status_changed",
+            payload: { ...identity, status: "executing", previousStatus: "created" },
+            local: { process, ...(lease && { leaseFence: lease.fence }) },
+          },
+        ]),
+    },
   );
   return finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, launched.mark, launched.ended));
 }
@@ -177,7 +191,7 @@ async function resume(work: Work, gateId: string, gate: GateCommand): Promise<Ne
       work.stop.ask("stop");
     }
   }
-  const events = await finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, attempt.process!));
+  const events = await lettingGo(lease, () => finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, attempt.process!)));
   if (why === undefined || events === undefined) return events;
   return uncertain(work, `the Runtime stopped while the command ran, and its lease was lost meanwhile: ${why}`);
 }

@@ -10,8 +10,10 @@ import { Drive } from "./drive.ts";
 import type { Execution } from "./execution.ts";
 import { catchUp, load } from "./load.ts";
 
-/** Statuses in which a run takes one of the places. */
-const WORKING = ["preparing", "running", "cancelling"];
+/** Statuses in which a run that is driven takes one of the places. */
+const WORKING = ["created", "queued", "preparing", "running", "cancelling"];
+/** After a failure of the store the work that waits is looked at again this much later. */
+const AGAIN_MS = 1000;
 
 /** Why a run does not execute yet. */
 export type Queued = { position: number; blockers: string[] };
@@ -47,7 +49,7 @@ export class ProjectEngine {
   heard(runId: string): void {
     this.quietly(() => {
       const drive = this.drives.get(runId);
-      if (drive) drive.advance();
+      if (drive) drive.heard();
       // A run that waits in the queue is not driven: what was asked of it is heard by opening it.
       else if (this.run(runId).cancel) this.drive(runId);
     });
@@ -56,15 +58,23 @@ export class ProjectEngine {
 
   /** Makes a run of every message that waits, oldest first. One at a time: the order of arrival is the order of runs. */
   dispatch(): Promise<void> {
-    this.dispatching ??= this.dispatchAll().finally(() => {
-      this.dispatching = undefined;
-      if (this.nextIntake()) this.takeIn(); // it came just as the last look was over
-    });
+    this.dispatching ??= this.dispatchAll().then(
+      () => {
+        this.dispatching = undefined;
+        if (this.nextIntake()) this.takeIn(); // it came just as the last look was over
+      },
+      (error) => {
+        this.dispatching = undefined;
+        this.lookAgain();
+        throw error;
+      },
+    );
     return this.dispatching;
   }
 
   /** The same for callers that have nobody to tell. */
   takeIn(): void {
+    if (this.closed) return;
     void this.dispatch().catch((error) => this.report(error));
   }
 
@@ -109,11 +119,20 @@ export class ProjectEngine {
     this.drives.clear();
   }
 
+  /** A failed write may have happened all the same: runs that wait are looked at, too. */
+  private lookAgain(): void {
+    this.context.clock.after(AGAIN_MS, () => {
+      this.admit();
+      this.takeIn();
+    });
+  }
+
   private drive(runId: string): void {
-    const drive = new Drive(this.context, runId, () => {
+    const ended = () => {
       this.drives.delete(runId);
       this.admit();
-    });
+    };
+    const drive = new Drive(this.context, runId, { ended, rests: () => this.admit() });
     this.drives.set(runId, drive);
     drive.open();
   }
@@ -141,7 +160,7 @@ export class ProjectEngine {
     try {
       const pinned = await this.context.machine.worktrees.pinHead(project.root);
       if (this.closed) return;
-      const { runId, places, admitted } = createRun(project, this.context.redactor, intake, pinned, (limit) => this.working().length < limit);
+      const { runId, places, admitted } = createRun(project, this.context, intake, pinned, (limit) => this.working().length < limit);
       this.places = places;
       if (admitted) this.drive(runId);
     } catch (error) {
@@ -156,6 +175,7 @@ export class ProjectEngine {
       work();
     } catch (error) {
       this.report(error);
+      if (!this.closed) this.lookAgain();
     }
   }
 

@@ -38,13 +38,20 @@ export type Watching = { programs: Programs; clock: Clock };
 
 /**
  * Writes the prompt down, starts the program and records its mark.
- * @param record must be durable when it returns; when it throws, the program is ended again
+ * @param own.confirm throws when the attempt is somebody else's by now. Asked once the folder is there: who sleeps after that and wakes up when
+ *   another supervisor has finished the attempt and removed its folder, starts nothing, for no shell can make `go` in a folder that is gone.
+ * @param own.record must be durable when it returns; when it throws, the program is ended again
  */
-export async function startProgram(programs: Programs, request: LaunchRequest, record: (mark: ProcessMark) => void): Promise<Launched> {
+export async function startProgram(
+  programs: Programs,
+  request: LaunchRequest,
+  own: { confirm: () => void; record: (mark: ProcessMark) => void },
+): Promise<Launched> {
   programs.prepareFolder(request.folder, request.stdin);
+  own.confirm();
   const launched = programs.launch(request);
   try {
-    record(launched.mark);
+    own.record(launched.mark);
     return launched;
   } catch (error) {
     // Under another supervisor's fence the program is not ours to end: if our shell was first, that one finds it and goes on with it.

@@ -4,7 +4,7 @@ import { HubRefusal, HubTimeout, HubUnreachable } from "../../client/http.ts";
 import type { RuntimeClient } from "../../client/runtime-client.ts";
 import type { OutboxReport, SyncState } from "../../protocol/sync.ts";
 import { iso } from "../../protocol/time.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, elapsed } from "../clock.ts";
 import type { EventStore } from "../store/event-store.ts";
 import type { OutboxRow } from "../store/outbox.ts";
 import { BACKLOG_ROWS, BATCH_BACKLOG, BATCH_STEADY, type BatchLimits, readResults, takeBatch } from "./batch.ts";
@@ -29,30 +29,31 @@ export type PusherOptions = {
 /** The push of one project. It keeps no row in memory between steps. */
 export function pusher({ store, projectId, clock, random }: PusherOptions) {
   let failures = 0;
-  let nextAttemptAt = 0;
+  let notBefore = 0; // by the monotonic clock: the wall may be set back by hours
   let lastError: { code: string; reason: string } | undefined;
   let blocked: "no_hub" | "blocked" | undefined;
   let shrunk: number | undefined; // rows a request may have after a 413
   const resent = new Set<string>();
+  const waitMs = () => Math.max(0, notBefore - elapsed(clock));
   const failed = (error: unknown): PushStep => {
     failures++;
     const known = describe(error);
     lastError = { code: known.code, reason: known.reason };
     blocked = known.state;
     const backoff = known.state === "no_hub" ? BACKOFF_AWAY : BACKOFF_REFUSED;
-    nextAttemptAt = clock.now() + backoffMs(failures, known.retryAfterSeconds, { ...backoff, random });
+    notBefore = elapsed(clock) + backoffMs(failures, known.retryAfterSeconds, { ...backoff, random });
     return "failed";
   };
   const succeeded = () => {
     failures = 0;
-    nextAttemptAt = 0;
+    notBefore = 0;
     lastError = blocked = undefined;
   };
 
   return {
     /** One request, or nothing when it is not time or nothing is pending. @throws RuntimeRefusal of the store */
     step: async (client: RuntimeClient): Promise<PushStep> => {
-      if (clock.now() < nextAttemptAt) return "failed";
+      if (waitMs() > 0) return "failed";
       const rows = store.read.outbox.pending(0, PAGE_ROWS);
       if (rows.length === 0) return "waiting";
       const { batch, tooLarge } = takeBatch(rows, limitsFor(store, rows, shrunk));
@@ -80,23 +81,23 @@ export function pusher({ store, projectId, clock, random }: PusherOptions) {
       const counts = store.read.outbox.counts();
       const refusing = Object.keys(counts.refused).length > 0;
       const state: SyncState = blocked ?? (refusing ? "refusing" : "ok");
-      const waiting = nextAttemptAt > clock.now();
+      const wait = waitMs();
       return {
         state,
         ...counts,
         ...(lastError && { lastError: `${lastError.code}: ${lastError.reason}`.slice(0, 300) }),
-        ...(waiting && { nextAttemptAt: iso(nextAttemptAt) }),
+        ...(wait > 0 && { nextAttemptAt: iso(Math.round(clock.now() + wait)) }),
       };
     },
     /** The hub answered somebody else of this machine: one that was only away is tried again now. A refusal keeps its time. */
     hubAnswers: () => {
-      if (blocked === "no_hub") nextAttemptAt = 0;
+      if (blocked === "no_hub") notBefore = 0;
     },
     /** Forgets the wait: the cause was dealt with, or the hub is another one. */
-    retryNow: () => void (failures = nextAttemptAt = 0),
-    /** Milliseconds since 1970 before which no step does anything. */
+    retryNow: () => void (failures = notBefore = 0),
+    /** Milliseconds since 1970, as the clock is set now, before which no step does anything. */
     get nextAttemptAt() {
-      return nextAttemptAt;
+      return clock.now() + waitMs();
     },
   };
 }

@@ -7,7 +7,6 @@ import type { Workspace } from "../engine/local.ts";
 import { inspect } from "../engine/recovery.ts";
 import { type End, type Stop, startProgram, type Watch, watchProgram } from "../engine/supervise.ts";
 import { environmentFor } from "../harness/environment.ts";
-import type { ProcessMark } from "../harness/process.ts";
 import type { Failure, Turn } from "../harness/result.ts";
 import { commandLine, HARNESS_TABLE } from "../harness/table.ts";
 import type { Programs } from "../machine.ts";
@@ -22,6 +21,8 @@ export type TurnContext = {
   stop: Stop;
   clock: Clock;
   programs: Programs;
+  /** @throws RuntimeRefusal store_fenced when another Runtime has the checkout by now */
+  confirm: () => void;
 };
 /** Of a thread that this worker talked in before. */
 export type Session = { id: string; resume: boolean };
@@ -69,7 +70,7 @@ export async function takeTurn(context: TurnContext, message: Message, session: 
   }
   const env = environmentFor(context.env, [...row.env, ...(spec.env ?? [])], { ...row.settings?.(start), KXM_MESSAGE_ID: message.id });
   const request = { attemptId, folder: watch.folder, argv, cwd: workspace.path, env, stdin: row.prompt === "stdin" ? prompt : "" };
-  const launched = await startProgram(programs, request, (_mark: ProcessMark) => {});
+  const launched = await startProgram(programs, request, { confirm: context.confirm, record: () => {} });
   return outcome(context, await watchProgram(context, watch, launched.mark, launched.ended), watch.folder, row.read);
 }
 

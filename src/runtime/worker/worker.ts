@@ -36,6 +36,8 @@ export type WorkerOptions = {
   env: Record<string, string | undefined>;
   clock: Clock;
   programs: Programs;
+  /** @throws RuntimeRefusal store_fenced when another Runtime has the checkout by now */
+  confirm: () => void;
   log: Log;
   /** Shorter waits, for tests. */
   afterFailure?: { firstMs: number; maxMs: number };

@@ -85,6 +85,7 @@ export class Workers {
       env: process.env,
       clock: parts.clock,
       programs: parts.machine.programs,
+      confirm: project.store.probe,
       log: parts.log,
       afterFailure: this.waits,
     });

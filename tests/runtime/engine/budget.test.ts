@@ -132,3 +132,18 @@ test("only so many runs execute at once; the rest queue in order with a place an
   world.put("../go", "");
   for (const runId of [first, second, fourth]) expect((await world.finished(runId)).status).toBe("completed");
 });
+
+test("a run that waits for somebody leaves its place to the next one", async () => {
+  await using world = await openWorld({
+    ".kxm/workflows/main.yaml": workflow([{ id: "decide", kind: "approval", on: { passed: "$terminal" } }]),
+    ".kxm/project.yaml":
+      "schema: kxm.project.v1\nid: prj_engine_test\nname: demo\ndefaultWorkflow: main\ndefaultHarness: echo\nlimits: {maxConcurrentRuns: 1}\n",
+  });
+  // Handed in together: the second is made while the first is still preparing, or waits already.
+  const runs = await Promise.all([
+    world.start({ displayTitle: "one" }),
+    world.start({ displayTitle: "two" }),
+    world.start({ displayTitle: "three" }),
+  ]);
+  for (const runId of runs) await world.until(runId, ({ status }) => status === "waiting");
+});

@@ -69,6 +69,21 @@ for (const [action, status, times] of [
     expect(() => world.apply("resolve", { action, reason: "again" }, runId)).toThrow("0 uncertain effects");
   });
 
+test("a command that runs is watched again even while git does not work", async () => {
+  await using world = await openWorld({
+    ".kxm/gates.yaml": gates({ ship: { argv: ["/bin/sh", "-c", 'echo shipped >>"$LEDGER"; sleep 1'], env: ["LEDGER"], effect: "unknown" } }),
+    ".kxm/workflows/main.yaml": workflow([ship]),
+  });
+  process.env["LEDGER"] = join(world.base, "ledger");
+  const runId = await world.start();
+  await world.until(runId, (run) => run.current?.attempts[0]?.status === "executing");
+  world.vanish();
+  sh(world.root, "mv .git .git-away");
+  world.reopen();
+  expect(await world.finished(runId)).toMatchObject({ status: "completed" });
+  expect(ledger()).toEqual(["shipped"]);
+});
+
 test("a lost gate that may be repeated, and a lost agent, are tried again as new attempts", async () => {
   await using world = await openWorld({
     ".kxm/agents/a.yaml": script(`cat >/dev/null; echo a >>"$LEDGER"; if [ $(wc -l <"$LEDGER") -lt 2 ]; then sleep 30; fi; ${PASSED}`, {

@@ -1,0 +1,172 @@
+// The hub of a simulation: the real one over a real store, which may be killed and started again, behind a network in which every request meets a fate.
+import { mkdtempSync, rmSync } from "node:fs";
+import { createApi } from "../../src/api/server.ts";
+import { openEngine } from "../../src/db/open.ts";
+import { type Hub, openHub } from "../../src/hub/hub.ts";
+import { expireLapsed } from "../../src/hub/leases.ts";
+import { silent } from "../../src/hub/log.ts";
+import { defaultSettings } from "../../src/hub/settings.ts";
+import type { Faults, Reach } from "./programs.ts";
+import type { Schedule } from "./schedule.ts";
+
+export const HUB_URL = "http://127.0.0.1:7331";
+export const STARTED = Date.UTC(2026, 0, 2, 3, 4, 5);
+/** A request without an answer is given up after this. */
+const PATIENCE_MS = 30_000;
+const LEASES_MS = 4_000;
+
+/** Deliberate bugs, to see that the checks see them. */
+export type HubBugs = { acksBeforeStoring?: boolean; forgetsFences?: boolean };
+export type SimulatedHub = Awaited<ReturnType<typeof simulatedHub>>;
+type Answer = { status: number; headers: Record<string, string>; text: string };
+
+export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: HubBugs = {}) {
+  const folder = mkdtempSync("/dev/shm/kxm-sim-hub-");
+  const clock = () => Math.floor(STARTED + schedule.now);
+  const fences = new Map<string, number>();
+  let ids = 0;
+  const newId = (prefix: string) => `${prefix}_${"0".repeat(24)}${String(++ids).padStart(8, "0")}`;
+  let running: Awaited<ReturnType<typeof begin>> | undefined = await begin();
+
+  async function begin() {
+    const stop = new AbortController();
+    const engine = await openEngine({ path: `${folder}/kxm.db`, clock, newId });
+    const settings = { ...defaultSettings(), rateLimit: undefined } as never;
+    const hub: Hub = openHub({ engine, clock, settings, log: silent, stopping: stop.signal });
+    return { hub, engine, stop, api: createApi(hub, { newRequestId: () => newId("req"), hosts: new Set(["127.0.0.1:7331"]) }) };
+  }
+  async function end() {
+    const ending = running;
+    running = undefined;
+    ending?.stop.abort();
+    await ending?.engine.close();
+  }
+
+  /** @returns undefined when nothing listens there */
+  const answerTo = (request: Request): Promise<Answer | undefined> =>
+    schedule.busy(async () => {
+      if (!running) return undefined;
+      const path = new URL(request.url).pathname;
+      if (bugs.acksBeforeStoring && path === "/v1/sync/events" && schedule.oneIn(10)) return yes(await request.json());
+      const response = await running.api.handle(request);
+      const answer = { status: response.status, headers: Object.fromEntries(response.headers), text: await response.text() };
+      if (answer.status === 200 && path.endsWith("/acquire")) watchFence(answer);
+      return answer;
+    });
+
+  /** Fences of a resource only rise; the same one again is its holder's. */
+  function watchFence(answer: Answer) {
+    const body = JSON.parse(answer.text);
+    if (bugs.forgetsFences && schedule.oneIn(2)) Object.assign(body.lease, { fencingToken: 1 });
+    answer.text = JSON.stringify(body);
+    const { name, fencingToken } = body.lease;
+    const newest = fences.get(name) ?? 0;
+    if (fencingToken < newest) schedule.troubles.push(`the fence of ${name} went back from ${newest} to ${fencingToken}`);
+    fences.set(name, Math.max(newest, fencingToken));
+  }
+
+  const lapse = () => {
+    const { hub } = running ?? {};
+    if (hub) void schedule.busy(() => expireLapsed(hub));
+    schedule.after(LEASES_MS, "leases", lapse);
+  };
+  schedule.after(LEASES_MS, "leases", lapse);
+
+  return {
+    get hub(): Hub | undefined {
+      return running?.hub;
+    },
+    /** The network of one process on a machine. */
+    fetchFor: (reach: Reach) => networkOf(schedule, faults, reach, answerTo),
+    /** One request of an operator, who sits beside the hub. */
+    call: async (method: string, path: string, body?: unknown): Promise<{ status: number; body: any } | undefined> => {
+      const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+      const request = new Request(HUB_URL + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+      const answer = await answerTo(request);
+      return answer && { status: answer.status, body: answer.text === "" ? undefined : JSON.parse(answer.text) };
+    },
+    /** It is killed, and starts again later over the same file. */
+    restart: (downMs: number) => {
+      if (!running) return;
+      void schedule.busy(end);
+      schedule.after(downMs, "the hub starts", () =>
+        schedule.busy(async () => {
+          running = await begin();
+        }),
+      );
+    },
+    close: async () => {
+      await end();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Deliberate bug: an answer before anything is stored. */
+function yes({ events }: any): Answer {
+  const results = events.map(({ projectId, runId, sequence }: any) => ({ projectId, runId, sequence, outcome: "accepted" }));
+  return { status: 200, headers: { "content-type": "application/json" }, text: JSON.stringify({ results, cursors: [] }) };
+}
+
+const broken = () => Object.assign(new Error("the connection failed"), { code: "ConnectionReset" });
+const late = () => Object.assign(new Error("no answer"), { name: "TimeoutError" });
+const BUSY: Answer = {
+  status: 503,
+  headers: { "retry-after": "1", "content-type": "application/json" },
+  text: JSON.stringify({ error: "busy", code: "storage_unavailable", requestId: "req_x" }),
+};
+const HALF: Answer = { status: 200, headers: { "content-type": "application/json" }, text: '{"results":[{"outcome":"acce' };
+
+function networkOf(schedule: Schedule, faults: Faults, reach: Reach, answerTo: (request: Request) => Promise<Answer | undefined>) {
+  /** How long something is on its way: mostly short, sometimes so long that it is overtaken by everything. */
+  const way = () => (faults.on && schedule.oneIn(10) ? schedule.between(500, 20_000) : schedule.between(1, 30));
+
+  /** Asks the hub, and again while the request may wait and nothing has come; the hub itself never waits in a simulation. */
+  async function patiently({ method, url, headers, text }: Sent): Promise<Answer | undefined> {
+    const { address, body, waitMs } = withoutWait(url, text);
+    const deadline = schedule.now + waitMs;
+    const make = () => new Request(address, { method, headers, ...(body !== undefined && { body }) });
+    for (;;) {
+      const answer = await answerTo(make());
+      if (!answer) return undefined;
+      const nothing = answer.text.includes('"commands":[]') || (answer.status === 409 && answer.text.includes("lease_held"));
+      if (!nothing || schedule.now >= deadline) return answer;
+      await new Promise<void>((resolve) => schedule.after(Math.min(6_000, deadline - schedule.now), "waits", resolve));
+    }
+  }
+
+  return async (request: Request): Promise<Response> => {
+    reach.point("request");
+    const sent: Sent = { method: request.method, url: request.url, headers: Object.fromEntries(request.headers), text: await request.text() };
+    return new Promise<Response>((resolve, reject) => {
+      const back = (ms: number, answer: Answer) =>
+        schedule.after(ms, "answer", () =>
+          reach.deliver(() => resolve(new Response(answer.text, { status: answer.status, headers: answer.headers }))),
+        );
+      const fail = (ms: number, error: () => Error) => schedule.after(ms, "no answer", () => reach.deliver(() => reject(error())));
+      const fate = faults.on ? schedule.random() : 1;
+      if (fate < 0.07) return fail(way(), broken); // lost on the way there
+      if (fate < 0.1) return fail(PATIENCE_MS, late);
+      if (fate < 0.14) return back(way(), BUSY);
+      schedule.after(way(), `to the hub ${sent.method} ${new URL(sent.url).pathname}`, async () => {
+        const answer = await patiently(sent);
+        if (!answer || fate < 0.2) return fail(way(), broken); // nothing listens; or taken, and the answer lost
+        if (fate < 0.23) return back(way(), HALF);
+        back(way(), answer);
+      });
+      if (fate < 0.3) schedule.after(way() + 1, "to the hub once more", () => void patiently(sent)); // arrives twice
+    });
+  };
+}
+
+type Sent = { method: string; url: string; headers: Record<string, string>; text: string };
+
+function withoutWait(url: string, text: string): { address: string; body?: string; waitMs: number } {
+  const address = new URL(url);
+  const asked = Number(address.searchParams.get("waitMs") ?? 0);
+  if (asked > 0) address.searchParams.set("waitMs", "0");
+  if (text === "") return { address: address.href, waitMs: asked };
+  const body = address.pathname.endsWith("/acquire") ? JSON.parse(text) : undefined;
+  if (!body?.waitMs) return { address: address.href, body: text, waitMs: asked };
+  return { address: address.href, body: JSON.stringify({ ...body, waitMs: 0 }), waitMs: body.waitMs };
+}
