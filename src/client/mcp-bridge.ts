@@ -1,5 +1,7 @@
 // MCP over standard input and output, by way of the hub's own endpoint: the bridge registers one agent, passes each message on as that agent, and
 // signs it off at the end. The hub's catalogue is the only one, so a bridge and its hub never disagree about tools.
+import type { Message } from "../protocol/messages.ts";
+import { pause } from "./backoff.ts";
 import { ask, type Connection, HubRefusal, open } from "./http.ts";
 import { readFrames } from "./sse.ts";
 
@@ -21,10 +23,12 @@ export interface BridgeOptions {
   note(text: string): void;
   /** Also offers pushed requests to clients that take channel notifications. */
   pushes: boolean;
+  /** Milliseconds before a stream that broke is opened again. */
+  streamAgainMs?: number;
 }
 
 type Identity = { id: string; key: string; name: string };
-type Message = { id?: string | number | null; method?: string; params?: { clientInfo?: { name?: string }; requestId?: string | number } };
+type Rpc = { id?: string | number | null; method?: string; params?: { clientInfo?: { name?: string }; requestId?: string | number } };
 
 /** Runs until the input ends. Never throws for a hub that is away: each request is answered with an error until it is back. */
 export async function bridge(options: BridgeOptions): Promise<void> {
@@ -68,15 +72,16 @@ export async function bridge(options: BridgeOptions): Promise<void> {
   }
 
   /** One message on, its answer back. An agent the hub has forgotten is registered again, once. */
-  async function pass(message: Message): Promise<void> {
+  async function pass(message: Rpc): Promise<void> {
     const cancelled = new AbortController();
     const { id } = message;
     if (id !== undefined && id !== null) unanswered.set(id, cancelled);
     try {
-      const agent = await who();
+      const used = who();
+      const agent = await used;
       const answer = await post(agent, message, cancelled.signal).catch(async (error) => {
         if (!(error instanceof HubRefusal && error.code === "invalid_agent_identity")) throw error;
-        identity = undefined;
+        if (identity === used) identity = undefined; // of several calls that fail together, one registers again
         return post(await who(), message, cancelled.signal);
       });
       if (answer === undefined) return;
@@ -84,7 +89,7 @@ export async function bridge(options: BridgeOptions): Promise<void> {
       write(JSON.stringify(isChannelClient ? withChannel(answer) : answer));
       if (isChannelClient && !pushing) {
         pushing = true;
-        void push(options, agent, ended.signal);
+        void push(options, who, ended.signal);
       }
     } catch (error) {
       if (id === undefined || id === null || cancelled.signal.aborted) return; // nobody waits for what was cancelled
@@ -94,16 +99,16 @@ export async function bridge(options: BridgeOptions): Promise<void> {
       if (id !== undefined && id !== null && unanswered.get(id) === cancelled) unanswered.delete(id);
     }
   }
-  async function post({ id, key }: Identity, message: Message, cancelled: AbortSignal): Promise<unknown> {
+  async function post({ id, key }: Identity, message: Rpc, cancelled: AbortSignal): Promise<unknown> {
     const headers = { accept: "application/json, text/event-stream", "x-kxm-agent-id": id, "x-kxm-agent-key": key };
     return (await ask(options.connection, "POST", "/mcp", { body: message, headers, signal: AbortSignal.any([ended.signal, cancelled]) })).body;
   }
 }
 
-function parsed(line: string): Message | undefined {
+function parsed(line: string): Rpc | undefined {
   try {
     const message = JSON.parse(line) as unknown;
-    return typeof message === "object" && message !== null ? (message as Message) : undefined;
+    return typeof message === "object" && message !== null ? (message as Rpc) : undefined;
   } catch {
     return undefined;
   }
@@ -142,28 +147,34 @@ function withChannel(answer: unknown): unknown {
   return { ...rest, result: { ...result, capabilities } };
 }
 
-/** Tells the client of each request as it arrives. A bonus: kxm_inbox shows the same, whatever becomes of a notification. */
-async function push({ connection, write }: BridgeOptions, { id, key }: Identity, signal: AbortSignal) {
+/**
+ * Tells the client of each request to it, and each reply to one of its own, as it arrives. A bonus: kxm_inbox and kxm_get show the same, whatever
+ * becomes of a notification. After a break it goes on from where it was; an agent that was registered again meanwhile is followed as the new one.
+ */
+async function push({ connection, write, streamAgainMs = STREAM_AGAIN_MS }: BridgeOptions, who: () => Promise<Identity>, signal: AbortSignal) {
   let last: string | undefined;
   while (!signal.aborted) {
     try {
+      const { id, key } = await who();
       const headers = { "x-kxm-agent-id": id, "x-kxm-agent-key": key, ...(last !== undefined && { "last-event-id": last }) };
-      for await (const frame of readFrames(await open(connection, "GET", "/v1/events", { headers, query: { agentId: id }, signal }))) {
-        last = frame.id ?? last;
-        if (frame.event !== "message") continue;
-        const { message } = JSON.parse(frame.data) as { message: { id: string; fromName: string; content: string } };
-        const content = `Request ${message.id} from ${message.fromName}: ${message.content}`;
-        write(
-          JSON.stringify({
-            jsonrpc: "2.0",
-            method: "notifications/claude/channel",
-            params: { content, meta: { messageId: message.id, from: message.fromName } },
-          }),
-        );
+      const response = await open(connection, "GET", "/v1/events", { headers, query: { agentId: id }, signal });
+      for await (const frame of readFrames(response, (cursor) => (last = cursor))) {
+        const params = newsOf(frame.event, frame.data);
+        if (params) write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/claude/channel", params }));
       }
     } catch {
-      // the hub went away: try again below
+      // the hub went away, or has forgotten the agent, which the next call registers again: try again below
     }
-    if (!signal.aborted) await new Promise<void>((resolve) => setTimeout(resolve, STREAM_AGAIN_MS));
+    await pause(streamAgainMs, signal);
   }
+}
+
+/** What a notification says of a frame; undefined when it is nothing to be told of. */
+function newsOf(event: string, data: string): { content: string; meta: Record<string, string> } | undefined {
+  if (event !== "message" && event !== "reply") return undefined;
+  const { message } = JSON.parse(data) as { message: Message };
+  const { id, fromName, toName, content, reply } = message;
+  return event === "message"
+    ? { content: `Request ${id} from ${fromName}: ${content}`, meta: { messageId: id, from: fromName } }
+    : { content: `Reply of ${toName} to your request ${id}: ${reply?.content}`, meta: { messageId: id, from: toName } };
 }
