@@ -15,6 +15,7 @@ import {
   EndpointParams,
   EndpointsQuery,
   newSigningSecret,
+  RotateQuery,
 } from "../protocol/webhook-endpoints.ts";
 import { byOf, projectOf, requireProject, type TokenCaller } from "./credentials.ts";
 import { type Route, route } from "./route.ts";
@@ -70,15 +71,16 @@ const rotate = route({
   path: "/v1/webhook-endpoints/:id/rotate",
   operationId: "rotateWebhookSecret",
   tag: "webhook endpoints",
-  summary: "Makes a new secret; the old one signs on for a day.",
+  summary: "Makes a new secret; the old one signs on for a day. The same key again answers with the secret that the first request made.",
   credential: "admin-configured",
   params: EndpointParams,
+  query: RotateQuery,
   answers: { 200: EndpointCreated },
   errors: ["endpoint_not_found"],
-  run: async ({ hub, caller, params, request }) => {
+  run: async ({ hub, caller, params, query, request }) => {
     const { project } = await endpointFor(hub, caller, params.id);
-    const secret = newSigningSecret();
-    const row = await hub.engine.write(project, (tx) => endpoints.rotate(tx, byOf(caller, request), params.id, secret));
+    const wanted = { secret: newSigningSecret(), key: query.idempotencyKey };
+    const { row, secret } = await hub.engine.write(project, (tx) => endpoints.rotate(tx, byOf(caller, request), params.id, wanted));
     return { status: 200, body: { endpoint: endpoints.toEndpoint(row), secret } };
   },
 });

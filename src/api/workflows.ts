@@ -238,11 +238,14 @@ const reloadDefinitions = route({
   path: "/v1/workflow-definitions/reload",
   operationId: "reloadWorkflowDefinitions",
   tag: "workflows",
-  summary: "Reads the definitions' file again; a file with problems keeps the old set and says why.",
+  summary: "Reads the definitions' file again, those of all projects; a file with problems keeps the old set and says why.",
   credential: "admin-configured",
   answers: { 200: Type.Object({ count: Type.Integer() }) },
   errors: ["invalid_definitions"],
-  run: ({ hub }) => ({ status: 200, body: { count: hub.reloadDefinitions() } }),
+  run: ({ hub, caller }) => {
+    if (caller.project !== null) throw new HubError("role_forbidden", "only an admin of all projects reads the definitions again");
+    return { status: 200, body: { count: hub.reloadDefinitions() } };
+  },
 });
 
 export const workflowRoutes = [

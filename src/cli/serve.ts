@@ -22,6 +22,7 @@ import type { Screen } from "../views/screen.ts";
 import { SCREENS } from "../views/screens.ts";
 import { createViews } from "../views/server.tsx";
 import { createClock, type HubClock } from "./clock.ts";
+import { storeWork } from "./hub-store.ts";
 import { listen } from "./listen.ts";
 import { openLog } from "./log-file.ts";
 import { memoryReader } from "./memory-files.ts";
@@ -81,6 +82,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     for (const folder of [settings.stateDir, dirname(settings.logPath)]) if (folder.startsWith(settings.workspaceDir)) keepFromGit(folder);
     const memory = memoryReader(join(settings.workspaceDir, "memory"), clock);
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal, definitions, memory });
+    hub.storeWork = storeWork(settings, clock);
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };

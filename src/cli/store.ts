@@ -1,12 +1,13 @@
 // `kxm backup`, `restore`, `verify` and `doctor`: the store of this workspace (or of KXM_DATA_PATH, KXM_DATABASE_URL) without going through a hub.
 import { existsSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { askReady } from "../client/http.ts";
 import type { Figures } from "../db/figures.ts";
 import type { OnProgress, Verdict } from "../db/verify.ts";
 import { newId } from "../protocol/ids.ts";
 import { ago } from "./ago.ts";
+import { backupTarget } from "./backup-target.ts";
 import { define } from "./command.ts";
 import { CommandFailed, EXIT, type Output } from "./output.ts";
 import { readSettings, type ServeSettings } from "./settings.ts";
@@ -26,7 +27,7 @@ export function addStore(program: Command): void {
     run: async ({ args: [file], out, world }) => {
       const settings = readSettings(world.env, world.cwd);
       const path = fileOf(settings, "pg_dump backs up a PostgreSQL database.");
-      const target = file === undefined ? defaultTarget(settings) : resolve(world.cwd, file);
+      const target = file === undefined ? backupTarget(settings.stateDir, settings.dataPath, Date.now()) : resolve(world.cwd, file);
       if (file === undefined) privateFolder(dirname(target));
       const { backUp } = await import("../db/backup.ts");
       const manifest = await backUp({ path, target, now: Date.now(), onProgress: progressOf(out) });
@@ -97,15 +98,6 @@ function fileOf({ dataPath, databaseUrl }: ServeSettings, instead: string): stri
 
 function requireFile(path: string) {
   if (!existsSync(path)) throw new CommandFailed(`there is no store at ${path}`, "Name the data file with KXM_DATA_PATH, or start a hub first.");
-}
-
-function defaultTarget({ stateDir, dataPath }: ServeSettings): string {
-  const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
-  const stem = join(stateDir, "backups", `${basename(dataPath, ".db")}-${stamp}`);
-  for (let n = 1; ; n++) {
-    const target = n === 1 ? `${stem}.db` : `${stem}-${n}.db`;
-    if (!existsSync(target)) return target;
-  }
 }
 
 const STEPS: Record<string, string> = { copy: "copying", hash: "hashing", pages: "checking pages" };

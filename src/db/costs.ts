@@ -1,6 +1,6 @@
 // What runs cost, summed by hour, by day and by what it was spent on. A day has a bounded number of names, so a page over many days costs the same
 // however many agents, models and runs there are.
-import { and, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { CostRow } from "./schema.ts";
 import { slot } from "./slots.ts";
@@ -52,11 +52,12 @@ export function costStore({ db, tables: { costSums }, one, all, now }: Dialect) 
       .where(since)
       .groupBy(costSums.name, costSums.currency),
   );
-  const older = one(
+  const first = one(
     db
       .select({ at: costSums.at })
       .from(costSums)
-      .where(and(eq(costSums.project, slot("project")), inArray(costSums.dimension, [...DIMENSIONS]), lt(costSums.at, slot("before"))))
+      .where(and(eq(costSums.project, slot("project")), eq(costSums.dimension, "day")))
+      .orderBy(asc(costSums.at))
       .limit(1),
   );
   const isRun = sql`dimension = 'run'`; // as the indexes say it
@@ -99,8 +100,8 @@ export function costStore({ db, tables: { costSums }, one, all, now }: Dialect) 
     /** The dearest runs of one day, of one project or of all. */
     dearestRuns: (day: number, project: string | undefined, limit: number): Promise<CostRow[]> =>
       project === undefined ? dearest({ at: day, limit }) : dearestOf({ at: day, project, limit }),
-    /** Whether a project has sums of before a time. */
-    hasOlder: async (project: string, before: number): Promise<boolean> => (await older({ project, before })) !== undefined,
+    /** The first day that a project has sums of. */
+    oldest: async (project: string): Promise<number | undefined> => (await first({ project }))?.at,
     /** Removes a project's sums of before a time, at most `limit` rows. @returns how many */
     async prune(project: string, before: number, limit: number): Promise<number> {
       const old = and(eq(costSums.project, project), inArray(costSums.dimension, [...DIMENSIONS]), lt(costSums.at, before));

@@ -2,6 +2,7 @@
 // Constraints live here and in the migrations; drift.test.ts holds schema and databases against each other.
 import { sql } from "drizzle-orm";
 import type { RunProjection } from "../protocol/runs.ts";
+import type { UpkeepOutcome } from "../protocol/upkeep.ts";
 import type { Kit } from "./schema-kit.ts";
 
 export type Tables = ReturnType<typeof defineTables>;
@@ -30,6 +31,7 @@ export type WebhookRow = Tables["webhooksOut"]["$inferSelect"];
 export type DeliveryRow = Tables["webhookDeliveries"]["$inferSelect"];
 export type CostRow = Tables["costSums"]["$inferSelect"];
 export type BudgetRow = Tables["budgets"]["$inferSelect"];
+export type UpkeepRow = Tables["upkeepJobs"]["$inferSelect"];
 
 /** Topics of the event log; the dashboard's signals carry the same words. */
 export type Topic =
@@ -640,7 +642,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       project: text().notNull(),
       url: text().notNull(),
       eventTypes: json<string[]>().notNull(),
-      secrets: json<{ value: string; createdAt: number; retiresAt?: number }[]>().notNull(), // must be readable to sign; files are 0600
+      secrets: json<{ value: string; createdAt: number; retiresAt?: number; key?: string }[]>().notNull(), // must be readable to sign; files are 0600
       allowBodies: integer().notNull(),
       allowPrivate: integer().notNull(), // this exact host and port may be on this machine or network
       lastSeq: integer().notNull(), // the event log is delivered up to here
@@ -698,5 +700,29 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
   searchCursors: table("search_cursors", { project: text().primaryKey(), seq: integer().notNull() }),
 
   // --- the store itself -----------------------------------------------------------------------------------------------------------------------
+  // Backups and checks that were started from a page; at most one runs.
+  upkeepJobs: table(
+    "upkeep_jobs",
+    {
+      id: text().primaryKey(),
+      kind: text().$type<"backup" | "verify">().notNull(),
+      state: text().$type<"running" | "done" | "failed">().notNull(),
+      step: text().notNull(),
+      done: integer().notNull(),
+      total: integer().notNull(), // 0: nobody can tell
+      startedAt: integer().notNull(),
+      startedBy: text().notNull(),
+      updatedAt: integer().notNull(),
+      finishedAt: integer(),
+      outcome: json<UpkeepOutcome>(),
+    },
+    (t) => [
+      uniqueIndex("upkeep_jobs_running").on(t.state).where(sql`state = 'running'`),
+      check("upkeep_jobs_kind", sql`kind in ('backup', 'verify')`),
+      check("upkeep_jobs_state", sql`state in ('running', 'done', 'failed')`),
+      check("upkeep_jobs_finished", sql`(state = 'running') = (finished_at is null)`),
+    ],
+  ),
+
   meta: table("meta", { key: text().primaryKey(), value: text().notNull() }),
 });

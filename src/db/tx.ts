@@ -13,6 +13,7 @@ import { contextStore } from "./context.ts";
 import { costStore } from "./costs.ts";
 import type { Dialect } from "./dialect.ts";
 import { eventStore } from "./events.ts";
+import { forecastStore } from "./forecast.ts";
 import { journalStore } from "./journal.ts";
 import { leaseStore } from "./leases.ts";
 import { messageStore } from "./messages.ts";
@@ -28,6 +29,7 @@ import { sessionStore } from "./sessions.ts";
 import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
+import { upkeepStore } from "./upkeep.ts";
 import { webhookEndpointStore } from "./webhook-endpoints.ts";
 import { workflowStore } from "./workflows.ts";
 
@@ -69,6 +71,8 @@ const STORES = {
   search: searchStore,
   costs: costStore,
   budgets: budgetStore,
+  upkeep: upkeepStore,
+  forecast: forecastStore,
 };
 export type Stores = { [Name in keyof typeof STORES]: ReturnType<(typeof STORES)[Name]> };
 

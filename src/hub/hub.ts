@@ -11,6 +11,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import type { HubSettings } from "./settings.ts";
 import { createStreams, type Streams } from "./streams.ts";
+import type { StoreWork } from "./upkeep.ts";
 import type { Definitions } from "./workflows/definitions.ts";
 
 /** One hub process over one store. Holds no HTTP, no HTML and no clock of its own. */
@@ -39,6 +40,8 @@ export interface Hub {
   definitions: Definitions;
   /** Reads the definitions again where they came from. @throws HubError invalid_definitions @returns how many there are now */
   reloadDefinitions(): number;
+  /** What can be done to the store from a page. Replaced where the store's files are known. */
+  storeWork: StoreWork;
   /** Context pools by project, brought up to date before each request. */
   readonly pools: Pools;
   /** Aborted when the hub stops: long polls and streams end. */
@@ -77,6 +80,7 @@ export function openHub(parts: {
     newId: parts.newId ?? newId,
     definitions: parts.definitions ?? new Map(),
     reloadDefinitions: (): number => hub.definitions.size,
+    storeWork: { instead: { says: "This store is looked after elsewhere.", commands: [] }, folder: undefined, sizes: () => ({}) } as StoreWork,
     ...inMemory,
   };
   return Object.assign(hub, { streams: createStreams(hub) });

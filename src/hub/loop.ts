@@ -13,12 +13,14 @@ import * as retention from "./retention.ts";
 import * as search from "./search.ts";
 import * as sessions from "./sessions.ts";
 import { type StorageTrouble, watchStorage } from "./storage-watch.ts";
+import * as upkeep from "./upkeep.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
 
 const FIRST_LOOK_MS = 250; // a hub that starts answers first
 const USE_FLUSH_MS = 5_000;
 const STORAGE_LOOK_MS = 5_000;
+const UPKEEP_LOOK_MS = 5_000;
 const WAITS_MAX = 100; // overdue waits failed in one round
 
 /** One thing that happens by itself. */
@@ -50,6 +52,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "budgets", lane: "upkeep", everyMs: BUDGET_INTERVAL_MS, run: budgets.watch },
     { name: "search", lane: "upkeep", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },
     { name: "search sweep", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: search.sweep },
+    { name: "upkeep", lane: "upkeep", everyMs: UPKEEP_LOOK_MS, run: upkeep.sweep },
     { name: "storage", lane: "upkeep", everyMs: STORAGE_LOOK_MS, run: storageJob() },
     { name: "memory", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: async (hub) => forget(hub) },
     { name: "retention", lane: "upkeep", everyMs: RETENTION_INTERVAL_MS, run: (hub) => retention.sweepOld(hub, clock) },

@@ -165,7 +165,8 @@ const sweepEvents: Sweep = async (hub, before) => {
 const sweepCosts: Sweep = async (hub, before) => {
   let [removed, more] = [0, false];
   for (const { project } of await hub.engine.read.events.projects()) {
-    if (!(await hub.engine.read.costs.hasOlder(project, before))) continue;
+    const oldest = await hub.engine.read.costs.oldest(project);
+    if (oldest === undefined || oldest >= before) continue;
     const count = await hub.engine.write(project, (tx) => tx.costs.prune(project, before, RETENTION_BATCH_MAX));
     removed += count;
     more ||= count === RETENTION_BATCH_MAX;

@@ -69,17 +69,28 @@ export async function create(tx: Tx, by: By, request: EndpointBody & { secret: s
   return row;
 }
 
-/** A new secret; the old one signs on for a day, so that receivers can change over. */
-export async function rotate(tx: Tx, by: By, id: string, secret: string): Promise<WebhookRow> {
+/**
+ * A new secret; the old one signs on for a day, so that receivers can change over.
+ * @param wanted.key the request's own: the same again changes nothing, and is answered with the secret that the first one made
+ */
+export async function rotate(
+  tx: Tx,
+  by: By,
+  id: string,
+  wanted: { secret: string; key?: string | undefined },
+): Promise<{ row: WebhookRow; secret: string }> {
+  const { secret, key } = wanted;
   const row = await lock(tx, id);
+  const made = key === undefined ? undefined : row.secrets.find((one) => one.key === key);
+  if (made) return { row, secret: made.value };
   const old = row.secrets
     .filter(({ retiresAt }) => retiresAt === undefined || retiresAt > tx.now)
     .slice(0, 2)
     .map((one) => ({ ...one, retiresAt: Math.min(one.retiresAt ?? Number.POSITIVE_INFINITY, tx.now + SECRET_OVERLAP_MS) }));
-  const rotated = { ...row, secrets: [{ value: secret, createdAt: tx.now }, ...old] };
+  const rotated = { ...row, secrets: [{ value: secret, createdAt: tx.now, ...(key !== undefined && { key }) }, ...old] };
   await tx.webhookEndpoints.update(rotated);
   record(tx, by, row, "endpoint.rotated");
-  return rotated;
+  return { row: rotated, secret };
 }
 
 /** Starts an endpoint again that was disabled; what happened meanwhile is not sent. */

@@ -78,6 +78,8 @@ export const ERRORS = {
   runtime_not_found: { status: 404, hint: "No Runtime of this id has reported to this project yet." },
   command_not_found: { status: 404, hint: "Check the command id." },
   approval_not_found: { status: 404, hint: "GET /v1/approvals lists what is pending." },
+  upkeep_busy: { status: 409, hint: "Wait until it has ended; the page of settings shows how far it is." },
+  upkeep_unsupported: { status: 409, hint: "Settings says what to do for this store instead." },
   budget_not_found: { status: 404, hint: "Check the budget id; somebody may have removed it." },
   budget_limit: { status: 409, hint: "Remove a budget that nobody needs first." },
   invalid_budget: { status: 400, hint: "Give an amount, a period (day or month) and a currency." },

@@ -20,6 +20,7 @@ export const ID_PREFIXES = {
   whk: "outgoing webhook endpoint",
   dlv: "webhook delivery",
   bud: "budget",
+  job: "backup or check of the store",
   gen: "store generation",
   hub: "hub process",
 } as const;

@@ -96,6 +96,13 @@ export const COST_AMOUNT_MAX = 1_000_000_000_000;
 export const BUDGETS_MAX = 100;
 /** How often budgets are compared with what was spent. */
 export const BUDGET_INTERVAL_MS = 5_000;
+/** How often a backup or a check says how far it is, and for how long it may say nothing before it counts as ended. */
+export const UPKEEP_TELL_MS = 1_000;
+export const UPKEEP_SILENT_MS = 60_000;
+/** Ended backups and checks that are remembered. */
+export const UPKEEP_KEPT_MAX = 50;
+/** Rows of a kind that a forecast of retention counts. */
+export const FORECAST_ROWS_MAX = 1_000;
 /** How often retention looks for what is old. */
 export const RETENTION_INTERVAL_MS = 60_000;
 /** Steps of one kind of row in one round of retention: the next round goes on. */

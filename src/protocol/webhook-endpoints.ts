@@ -44,6 +44,9 @@ export const EndpointBody = Type.Object({
 });
 export type EndpointBody = Static<typeof EndpointBody>;
 export const EndpointParams = Type.Object({ id: text(64) });
+export const RotateQuery = Type.Object({
+  idempotencyKey: optionalText(128, { description: "The same key again makes no further secret." }),
+});
 export const EndpointsQuery = Type.Object({ project: optionalText(128) });
 export const DeliveriesQuery = Type.Object({ after: optionalText(64), limit: integer({ default: 50, min: 1, max: 200 }) });
 

@@ -29,6 +29,7 @@ import * as savedViews from "./saved-views.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
 import * as settings from "./settings.tsx";
+import * as settingsStore from "./settings-store.tsx";
 import * as sync from "./sync.tsx";
 import * as syncConflict from "./sync-conflict.tsx";
 import * as tokens from "./tokens.tsx";
@@ -73,6 +74,7 @@ export const SCREENS: readonly Screen[] = [
   ...contextPage.screens,
   ...contextPool.screens,
   ...settings.screens,
+  ...settingsStore.screens,
   ...tokens.screens,
   ...costs.screens,
   ...budgets.screens,

@@ -1,6 +1,8 @@
-// Settings: who is signed in and as what, the tokens, the sessions, and the workflow definitions in force.
+// Settings: who is signed in and as what, the tokens, the sessions and the workflow definitions; what retention deletes; backups and checks of the store.
 /** @jsxImportSource #jsx */
+import type { Health } from "../db/engine.ts";
 import type { SessionRow, TokenRow } from "../db/schema.ts";
+import { type Forecast, forecast } from "../hub/forecast.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as sessions from "../hub/sessions.ts";
 import { definitionHash } from "../hub/workflows/definitions.ts";
@@ -11,11 +13,15 @@ import { act } from "./acts.tsx";
 import { link } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
+import { Retention } from "./settings-retention.tsx";
+import { Store, type StoreData, storeData } from "./settings-store.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Act, Button } from "./ui/button.tsx";
 import { Command, Empty } from "./ui/feedback.tsx";
+import { Tabs } from "./ui/filter.tsx";
 import { Columns, Facts, PageHead, Section } from "./ui/page.tsx";
-import { Id, Sub, shortId } from "./ui/reference.tsx";
+import { Id, Link, Sub, shortId } from "./ui/reference.tsx";
+import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
 import { Ago, Left } from "./ui/time.tsx";
 import { Line } from "./ui/untrusted.tsx";
@@ -23,7 +29,11 @@ import { Line } from "./ui/untrusted.tsx";
 const LIST_MAX = 1_000;
 const SESSIONS_SHOWN = 200;
 
-type SettingsData = { tokens: TokenRow[]; sessions: SessionRow[]; definitions: WorkflowDefinition[] };
+const TABS = { access: "Access", retention: "Retention", store: "Store" } as const;
+type Tab = keyof typeof TABS;
+
+type AccessData = { tokens: TokenRow[]; sessions: SessionRow[]; definitions: WorkflowDefinition[] };
+type SettingsData = { tab: Tab; health: Health; access?: AccessData; retention?: Forecast[]; store?: StoreData };
 
 /** Sessions that still count, as this process saw them. */
 async function liveSessions(hub: Hub, now: number): Promise<SessionRow[]> {
@@ -33,8 +43,22 @@ async function liveSessions(hub: Hub, now: number): Promise<SessionRow[]> {
     .filter((row) => sessions.isLive(row, row.lastSeenAt, now));
 }
 
+/** What concerns all projects is for those who see all of them. */
+const tabOf = ({ url, session }: Visit): Tab => {
+  const asked = url.searchParams.get("tab") ?? "";
+  return session.project === null && Object.hasOwn(TABS, asked) ? (asked as Tab) : "access";
+};
+
+async function load(visit: Visit): Promise<SettingsData> {
+  const tab = tabOf(visit);
+  const health = await visit.hub.engine.health();
+  if (tab === "retention") return { tab, health, retention: await forecast(visit.hub, visit.now) };
+  if (tab === "store") return { tab, health, store: await storeData(visit) };
+  return { tab, health, access: await accessData(visit) };
+}
+
 /** Tokens and other people's sessions are for admins; everybody sees their own session. */
-async function load({ hub, session, now }: Visit): Promise<SettingsData> {
+async function accessData({ hub, session, now }: Visit): Promise<AccessData> {
   const mine = ({ project }: { project: string | null }) => session.project === null || session.project === project;
   const admin = session.role === "admin";
   const live = await liveSessions(hub, now);
@@ -45,7 +69,7 @@ async function load({ hub, session, now }: Visit): Promise<SettingsData> {
   };
 }
 
-const Sessions = ({ data, visit }: { data: SettingsData; visit: Visit }) => (
+const Sessions = ({ data, visit }: { data: AccessData; visit: Visit }) => (
   <Section title="Sessions" count={data.sessions.length} note="who is signed in here">
     <Table
       caption="Sessions"
@@ -59,7 +83,7 @@ const Sessions = ({ data, visit }: { data: SettingsData; visit: Visit }) => (
           cell: ({ id, tokenId }) => (
             <>
               <Id value={id} />
-              {id === visit.session.id && " this browser"}
+              {id === visit.session.id && <Sub>this browser</Sub>}
               {tokenId !== null && <Sub>with {shortId(tokenId)}</Sub>}
             </>
           ),
@@ -85,12 +109,13 @@ const Sessions = ({ data, visit }: { data: SettingsData; visit: Visit }) => (
   </Section>
 );
 
-const Definitions = ({ data: { definitions }, visit }: { data: SettingsData; visit: Visit }) => (
+const Definitions = ({ data: { definitions }, visit }: { data: AccessData; visit: Visit }) => (
   <Section
     title="Workflow definitions"
     count={definitions.length}
     more={
-      visit.session.role === "admin" && (
+      visit.session.role === "admin" &&
+      visit.session.project === null && (
         <Act action="/settings/definitions/reload" csrf={visit.csrf}>
           <Button small icon="retry" type="submit">
             Read the file again
@@ -131,41 +156,74 @@ const Definitions = ({ data: { definitions }, visit }: { data: SettingsData; vis
   </Section>
 );
 
+const Access = ({ data, visit }: { data: AccessData; visit: Visit }) => (
+  <>
+    {visit.session.role === "admin" && <Tokens tokens={data.tokens} visit={visit} />}
+    <Sessions data={data} visit={visit} />
+    <Definitions data={data} visit={visit} />
+  </>
+);
+
+const You = ({ visit: { session, now } }: { visit: Visit }) => (
+  <Section title="You">
+    <Facts
+      rows={[
+        ["Role", session.role],
+        ["Project", session.project === null ? "all" : <Line text={session.project} />],
+        ["Session", <Id value={session.id} />],
+        ["With", session.tokenId === null ? "the admin’s link" : <Id value={session.tokenId} />],
+        ["Since", <Ago at={session.createdAt} now={now} />],
+        ["Ends in", <Left until={session.expiresAt} now={now} />],
+      ]}
+    />
+  </Section>
+);
+
+const About = ({ health: { ok, queued }, visit: { hub } }: { health: Health; visit: Visit }) => (
+  <Section title="About">
+    <Facts
+      rows={[
+        ["Version", VERSION],
+        ["Store", hub.engine.kind === "sqlite" ? "SQLite, a file of its own" : "PostgreSQL"],
+        ["Made as", <Id value={hub.engine.generation} />],
+        ["Writes", ok ? (queued > 0 ? `${queued.toLocaleString("en")} wait` : "get through") : "fail"],
+        ["Reference", <Link href="/docs">of the API</Link>],
+      ]}
+    />
+  </Section>
+);
+
+const Healthy = ({ health: { ok, message } }: { health: Health }) =>
+  ok ? <Status state="active" word="healthy" why="writes are durable" /> : <Status state="failed" word="writes fail" why={message} />;
+
 const SettingsView = ({ data, visit }: { data: SettingsData; visit: Visit }) => {
-  const { session, now, hub } = visit;
+  const { session } = visit;
+  const { tab, health, access, retention, store } = data;
   return (
     <>
-      <PageHead title="Settings" sub={[`KXM ${VERSION}`, `signed in as ${session.role}`]} />
+      <PageHead title="Settings" sub={[`KXM ${VERSION}`, `signed in as ${session.role}`, <Healthy health={health} />]} />
+      {session.project === null && (
+        <Tabs
+          label="Settings"
+          tabs={(Object.keys(TABS) as Tab[]).map((name) => ({
+            text: TABS[name],
+            href: link("/settings", { project: visit.project, tab: name === "access" ? undefined : name }),
+            current: name === tab,
+          }))}
+        />
+      )}
       <Columns
         main={
           <>
-            {session.role === "admin" && <Tokens tokens={data.tokens} visit={visit} />}
-            <Sessions data={data} visit={visit} />
-            <Definitions data={data} visit={visit} />
+            {access && <Access data={access} visit={visit} />}
+            {retention && <Retention forecasts={retention} visit={visit} />}
+            {store && <Store data={store} visit={visit} />}
           </>
         }
         aside={
           <>
-            <Section title="You">
-              <Facts
-                rows={[
-                  ["Role", session.role],
-                  ["Project", session.project === null ? "all" : <Line text={session.project} />],
-                  ["Session", <Id value={session.id} />],
-                  ["With", session.tokenId === null ? "the admin’s link" : <Id value={session.tokenId} />],
-                  ["Since", <Ago at={session.createdAt} now={now} />],
-                  ["Ends in", <Left until={session.expiresAt} now={now} />],
-                ]}
-              />
-            </Section>
-            <Section title="About">
-              <Facts
-                rows={[
-                  ["Version", VERSION],
-                  ["Store", <Id value={hub.engine.generation} />],
-                ]}
-              />
-            </Section>
+            <You visit={visit} />
+            <About health={health} visit={visit} />
           </>
         }
       />
@@ -204,6 +262,8 @@ const reload = screen({
   role: "admin",
   run: (visit) =>
     act(visit, link("/settings", { project: visit.project }), async () => {
+      // The file holds the definitions of every project.
+      if (visit.session.project !== null) throw new HubError("role_forbidden", "only an admin of all projects reads the definitions again");
       const count = visit.hub.reloadDefinitions();
       return { tone: "ok", text: count === 1 ? "One definition is in force." : `${count} definitions are in force.` };
     }),

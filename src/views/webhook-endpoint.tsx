@@ -6,7 +6,7 @@ import * as endpoints from "../hub/webhook-endpoints.ts";
 import { HubError } from "../protocol/errors.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { newSigningSecret } from "../protocol/webhook-endpoints.ts";
-import { act } from "./acts.tsx";
+import { act, optionalFieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { link, webhookLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
@@ -23,6 +23,7 @@ import { Deliveries, NEWEST } from "./webhook-deliveries.tsx";
 import { EndpointStatus } from "./webhook-endpoints.tsx";
 
 const STATUS_LOOKS_AT = 10;
+const KEY_MAX = 128;
 type EndpointData = { endpoint: WebhookRow; newest: DeliveryRow[]; log: DeliveryRow[]; next: string | undefined };
 
 /** The endpoint of an address or a form, for those who may see its project. @throws HubError endpoint_not_found */
@@ -85,6 +86,7 @@ const Question = ({ of, id, visit }: { of: keyof typeof QUESTIONS; id: string; v
     <Section title={title} padded>
       <form class="form" method="post" action={`/webhooks/${id}/${of}`}>
         <Csrf token={visit.csrf} />
+        {of === "rotate" && <input type="hidden" name="key" value={visit.hub.newId("req")} />}
         <p>{says}</p>
         <Row>
           <Button kind={kind} type="submit">
@@ -197,8 +199,8 @@ const rotate = screen({
   role: "admin",
   run: async (visit) => {
     const { id, project } = await endpointOf(visit, visit.params["id"]!);
-    const secret = newSigningSecret();
-    await visit.hub.engine.write(project, (tx) => endpoints.rotate(tx, visit.by, id, secret));
+    const wanted = { secret: newSigningSecret(), key: optionalFieldOf(visit.form, "key", KEY_MAX) };
+    const { secret } = await visit.hub.engine.write(project, (tx) => endpoints.rotate(tx, visit.by, id, wanted));
     return secretOnce(visit, {
       title: "The endpoint has a new secret",
       place: "webhooks",

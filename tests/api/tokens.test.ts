@@ -54,6 +54,17 @@ test("a token of scope project needs a project, and no token makes one beyond it
   expect((await it.call("GET", "/v1/tokens", as(own))).body.tokens).toHaveLength(2);
 });
 
+test("an admin of one project does not read the workflow definitions of all projects again", async () => {
+  await using it = await openWorld();
+  let reads = 0;
+  it.hub.reloadDefinitions = () => ++reads;
+  const own = (await it.call("POST", "/v1/tokens", { ...as(ADMIN), body: { name: "a", scope: "admin", project: "shop" } })).body.secret;
+  const reload = (token: string) => it.call("POST", "/v1/workflow-definitions/reload", { ...as(token), body: {} });
+  expect((await reload(own)).body.code).toBe("role_forbidden");
+  expect(reads).toBe(0);
+  expect((await reload(ADMIN)).body).toEqual({ count: 1 });
+});
+
 test("without an admin token of any kind the hub says so instead of opening up", async () => {
   await using it = await openHubWorld();
   for (const [method, path] of [

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { storeWork } from "../../src/cli/hub-store.ts";
+import * as upkeep from "../../src/hub/upkeep.ts";
 import { LIVELY, liven } from "../support/lively.ts";
 import { ARTIFACTS, CHROMIUM, isLive, launch } from "./browser.ts";
 import { findings, type ServedDashboard, serveDashboard, sideways } from "./dashboard.ts";
@@ -13,13 +15,30 @@ const PAGES: readonly (readonly [name: string, path: string])[] = [
   ["cost", `/cost?project=${LIVELY}&days=30`],
   ["cost-today", "/cost?days=1&by=machine"],
   ["cost-budget", `/cost?project=${LIVELY}&act=budget`],
+  ["settings", "/settings"],
+  ["settings-retention", "/settings?tab=retention"],
+  ["settings-store", "/settings?tab=store"],
 ];
 /** What axe looks at per view: it takes longer than everything else. */
 const VIEWS = [
   { name: "light", width: 1440, colorScheme: "light", checked: () => true },
-  { name: "dark", width: 1440, colorScheme: "dark", checked: (page: string) => page === "cost" },
-  { name: "phone", width: 360, colorScheme: "dark", checked: (page: string) => page === "cost" },
+  { name: "dark", width: 1440, colorScheme: "dark", checked: (page: string) => ["cost", "settings-store"].includes(page) },
+  { name: "phone", width: 360, colorScheme: "dark", checked: (page: string) => ["cost", "settings-store", "settings-retention"].includes(page) },
 ] as const;
+
+/** Gives the hub work on its store that goes on until the test ends it. */
+function slowWork({ world: { hub } }: ServedDashboard) {
+  const made = Promise.withResolvers<{ file: string; bytes: number; rows: number; damaged: number }>();
+  const tells: upkeep.OnProgress[] = [];
+  hub.storeWork.backUp = (told) => {
+    tells.push(told);
+    return made.promise;
+  };
+  return { made, tell: (...told: Parameters<upkeep.OnProgress>) => tells.at(-1)!(...told) };
+}
+const ended = async ({ world: { hub } }: ServedDashboard) => {
+  while (await hub.engine.read.upkeep.running()) await new Promise((turn) => setImmediate(turn));
+};
 
 const flash = (page: Page) => page.locator("#flash .flash").last();
 
@@ -30,6 +49,12 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
     [browser, hub] = await Promise.all([launch(), serveDashboard()]);
     hub.world.clock.now = AFTERNOON;
     await liven(hub.world.hub, hub.world.clock);
+    hub.world.hub.storeWork = storeWork(
+      { databaseUrl: undefined, dataPath: hub.world.location, stateDir: hub.world.location.replace("kxm.db", "state") },
+      hub.world.hub.clock,
+    );
+    const by = { actor: "ses_a", role: "admin" };
+    for (const kind of ["backup", "verify"] as const) await (await upkeep.start(hub.world.hub, by, kind)).settled;
     const { cookie, csrf } = await hub.world.signIn("operator");
     for (const [of, period, amount] of [
       [LIVELY, "day", "20"],
@@ -80,5 +105,27 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
     await plain.page.locator(".flash", { hasText: "is removed" }).waitFor();
     expect(await plain.page.locator(".budget", { hasText: "All projects, day" }).count()).toBe(0);
     await plain.close();
+  });
+
+  test("a backup that is started on one page is on the others while it runs, and its outcome when it is done", async () => {
+    const { made, tell } = slowWork(hub);
+    const open = (role: "admin" | "viewer") => hub.visit(browser, "/settings?tab=store", { role });
+    const [mine, others] = await Promise.all([open("admin"), open("viewer")]);
+    await Promise.all([isLive(mine.page), isLive(others.page)]);
+    await mine.page.getByRole("button", { name: "Back up now" }).press("Enter");
+    await flash(mine.page).getByText("The backup has begun.").waitFor();
+    await others.page.getByText("Backup: beginning").waitFor();
+    expect(await mine.page.getByRole("button", { name: "Verify now" }).count()).toBe(0);
+    tell("copy", 30_000_000, 100_000_000);
+    for (const { page } of [mine, others]) await page.getByText("30.0 MB of 100.0 MB").waitFor();
+    await mine.page.screenshot({ path: join(ARTIFACTS, "upkeep-settings-running-light.png"), fullPage: true });
+    expect(await findings(mine.page)).toEqual([]);
+    made.resolve({ file: "/backups/kxm-monday.db", bytes: 100_000_000, rows: 1_204_331, damaged: 0 });
+    await ended(hub);
+    for (const { page } of [mine, others]) await page.getByText("100.0 MB, 1,204,331 rows compared").waitFor();
+    await mine.page.getByText("/backups/kxm-monday.db").waitFor();
+    expect(await others.page.getByText("kxm-monday").count()).toBe(0);
+    expect([...mine.complaints, ...others.complaints]).toEqual([]);
+    await Promise.all([mine.close(), others.close()]);
   });
 });

@@ -1,6 +1,7 @@
 // Which index each list of the dashboard reads, on SQLite without statistics: the planner must not fall back to walking a project's whole log.
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { TIMED } from "../../src/db/forecast.ts";
 import { sqliteWorld } from "../support/engines.ts";
 import { agentRow, testedEvent } from "../support/rows.ts";
 
@@ -130,4 +131,16 @@ test("cost is read by its key, and the dearest runs of a day by an index of thei
   expect(plans.filter((plan) => /SCAN cost_sums/.test(plan))).toEqual([]);
   expect(plans[2]).toBe("SEARCH cost_sums USING INDEX cost_sums_dearest (at=?)");
   expect(plans[3]).toBe("SEARCH cost_sums USING INDEX cost_sums_project_dearest (project=? AND at=?)");
+});
+
+test("the forecast of retention is counted by the indexes that retention uses", async () => {
+  const plans = await plansOf(async ({ forecast }) => {
+    for (const kind of TIMED) {
+      await forecast.due(kind, 1, 10);
+      await forecast.oldest(kind);
+    }
+    for (const kind of ["events", "costSums"] as const) await forecast.dueOfProject(kind, "p", 1, 10);
+  });
+  expect(plans).toHaveLength(2 * TIMED.length + 2);
+  expect(plans.filter((plan) => /TEMP B-TREE/.test(plan) || /SCAN (?!due|first)\w+(?! USING (COVERING )?INDEX)( \||$)/.test(plan))).toEqual([]);
 });

@@ -1,10 +1,14 @@
 // The pages of settings over a real hub: who one is, tokens with their secret shown once, sessions, definitions, and that names are only text.
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { storeWork } from "../../src/cli/hub-store.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import { HubError } from "../../src/protocol/errors.ts";
-import { openDashboard } from "../support/dashboard.ts";
+import { type DashboardWorld, openDashboard } from "../support/dashboard.ts";
 import { hrefOf, markupOf, textsOf } from "../support/html.ts";
 import { register } from "../support/lived-in.ts";
+import { send } from "../support/mail.ts";
 import { withWorkflows } from "../support/workflows.ts";
 
 const open = () => openDashboard({ settings: { rateLimit: undefined } });
@@ -106,4 +110,96 @@ test("names of tokens are only text", async () => {
     expect([elements.has("img"), elements.has("b"), attributes.has("onerror")]).toEqual([false, false, false]);
     expect(textsOf(html, "main").join(" ")).toContain("<img src=x onerror=1> U+202E<b>");
   }
+});
+
+test("an admin of one project does not replace the definitions of all of them", async () => {
+  await using it = await withWorkflows(await open());
+  let reads = 0;
+  it.hub.reloadDefinitions = () => ++reads;
+  const { cookie, csrf } = await it.signIn("admin", "shop");
+  expect((await it.get("/settings", { cookie })).html).not.toContain("Read the file again");
+  const answer = await it.post("/settings/definitions/reload", { csrf }, { cookie, headers: { "hx-request": "true" } });
+  expect([answer.status, reads]).toEqual([403, 0]);
+});
+
+test("retention tells what goes next, to those who see all projects", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie } = await it.signIn("viewer");
+  const { html } = await it.get("/settings?tab=retention", { cookie });
+  expect(textsOf(html, ".tabs a")).toEqual(["Access", "Retention", "Store"]);
+  const log = textsOf(html, "#kept-events")[0]!;
+  expect(log).toStartWith("Event log 30 d after it happened – – 30 d");
+  it.clock.now += 30 * 86_400_000;
+  const { html: later } = await it.get("/settings?tab=retention", { cookie: (await it.signIn("viewer")).cookie });
+  expect(textsOf(later, "#kept-events")[0]).toMatch(/^Event log 30 d after it happened [1-9]\d* [\d.]+ k?B/);
+  expect(textsOf(later, ".stat__value")[0]).toMatch(/^[1-9]\d* records$/);
+  const other = await it.get("/settings?tab=retention", { cookie: (await it.signIn("admin", "shop")).cookie });
+  expect([textsOf(other.html, ".tabs a"), textsOf(other.html, "#kept-events")]).toEqual([[], []]);
+});
+
+/** Gives the hub what it can do to its own file. */
+function withStore(it: DashboardWorld): string {
+  const stateDir = it.location.replace("/kxm.db", "/state");
+  it.hub.storeWork = storeWork({ databaseUrl: undefined, dataPath: it.location, stateDir }, it.hub.clock);
+  return stateDir;
+}
+async function ended(it: DashboardWorld): Promise<void> {
+  while (await it.hub.engine.read.upkeep.running()) await new Promise((turn) => setImmediate(turn));
+}
+
+test("an admin backs the store up and verifies it from the page; a viewer sees what came of it without its place", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const stateDir = withStore(it);
+  const { cookie, csrf } = await it.signIn("admin");
+  const before = await it.get("/settings?tab=store", { cookie });
+  expect(textsOf(before.html, ".notice").join()).toContain("No backup was made");
+  expect((await it.post("/settings/store/backup", { csrf }, { cookie })).headers.get("location")).toBe("/settings?tab=store");
+  await ended(it);
+  expect((await it.post("/settings/store/verify", { csrf }, { cookie })).status).toBe(303);
+  await ended(it);
+  const page = async (who: string) => (await it.get("/settings?tab=store", { cookie: who })).html;
+  const rows = textsOf(await page(cookie), "[id^=job-]");
+  expect(rows[0]).toMatch(/^Check .* sound /);
+  expect(rows[1]).toContain("verified");
+  const [, backup] = await it.hub.engine.read.upkeep.newest(2);
+  const { file } = (backup!.outcome as { backup: { file: string } }).backup;
+  expect([file.startsWith(stateDir), existsSync(file), rows[1]!.includes(file)]).toEqual([true, true, true]);
+  const viewer = await page((await it.signIn("viewer")).cookie);
+  expect([textsOf(viewer, "[id^=job-]").length, viewer.includes(stateDir), viewer.includes("Back up now")]).toEqual([2, false, false]);
+});
+
+test("a damaged row is found from the page, with its place for the admin", async () => {
+  await using it = await open();
+  withStore(it);
+  const { cookie, csrf } = await it.signIn("admin");
+  const [ann, bob] = [await register(it, "ann"), await register(it, "bob")];
+  const { id } = await send(it, ann, bob);
+  const database = new Database(it.location);
+  database.run("update messages set content = 'hellp'");
+  database.close(true);
+  await it.post("/settings/store/verify", { csrf }, { cookie });
+  await ended(it);
+  const [row] = textsOf((await it.get("/settings?tab=store", { cookie })).html, "[id^=job-]");
+  expect(row).toContain("1 place is damaged");
+  expect(row).toContain(id);
+});
+
+test("nobody but an admin of all projects starts work on the store, and a database says what to do instead", async () => {
+  await using it = await open();
+  withStore(it);
+  for (const who of [await it.signIn("viewer"), await it.signIn("operator"), await it.signIn("admin", "shop")])
+    for (const kind of ["backup", "verify"]) {
+      const answer = await it.post(`/settings/store/${kind}`, { csrf: who.csrf }, { cookie: who.cookie, headers: { "hx-request": "true" } });
+      expect(answer.status).toBe(403);
+    }
+  expect(await it.hub.engine.read.upkeep.newest(10)).toEqual([]);
+  it.hub.storeWork = storeWork({ databaseUrl: "postgres://kxm@db/kxm", dataPath: it.location, stateDir: "/nowhere" }, it.hub.clock);
+  const { cookie, csrf } = await it.signIn("admin");
+  const { html } = await it.get("/settings?tab=store", { cookie });
+  expect(textsOf(html, ".cmd code")[0]).toStartWith("pg_dump");
+  expect([html.includes("Back up now"), html.includes("Verify now")]).toEqual([false, true]);
+  expect((await it.post("/settings/store/backup", { csrf }, { cookie, headers: { "hx-request": "true" } })).status).toBe(409);
+  expect(existsSync("/nowhere")).toBe(false);
 });

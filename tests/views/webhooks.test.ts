@@ -118,3 +118,23 @@ test("what a receiver answers and what definitions are called is only text", asy
   }
   expect(textsOf((await it.get("/webhooks", { cookie })).html, "tbody")[0]).toContain("<img src=x onerror=1> · 2 stages");
 });
+
+test("the form for a new secret sent twice makes one, and shows the same", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie, csrf, row } = await add(it);
+  const page = await it.get(`/webhooks/${row.id}?act=rotate`, { cookie });
+  const [key] = attributesOf(page.html, "input[name=key]", "value");
+  const send = async (more: Record<string, string>) =>
+    textsOf((await it.post(`/webhooks/${row.id}/rotate`, { csrf, ...more }, { cookie })).html, ".cmd code")[0];
+  const first = await send({ key: key! });
+  expect(first).toStartWith("whsec_");
+  expect(await send({ key: key! })).toBe(first!);
+  const secrets = async () => (await it.hub.engine.read.webhookEndpoints.find(row.id))!.secrets.map(({ value }) => value);
+  expect(await secrets()).toEqual([first!, row.secrets[0]!.value]);
+  const [again] = attributesOf((await it.get(`/webhooks/${row.id}?act=rotate`, { cookie })).html, "input[name=key]", "value");
+  const second = await send({ key: again! });
+  expect([second === first, (await secrets()).length]).toEqual([false, 3]);
+  expect(await send({ key: key! })).toBe(first!); // an old request that arrives late
+  expect(await secrets()).toHaveLength(3);
+});
