@@ -66,8 +66,8 @@ export function forecastStore(dialect: Dialect) {
 }
 
 /** A row's share of the file beside its texts, and an event of a run: roughly. */
-const ROW_BYTES = sql.raw("120");
-const EVENT_BYTES = sql.raw("1000");
+const ROW_BYTES = sql`120`;
+const EVENT_BYTES = sql`1000`;
 const sizeOf = (...texts: readonly Column[]): SQL => sql.join([ROW_BYTES, ...texts.map((text) => sql`coalesce(octet_length(${text}), 0)`)], sql` + `);
 const numbersOf = (rows: { rows: number; bytes: number }[]): Due => ({ rows: Number(rows[0]?.rows ?? 0), bytes: Number(rows[0]?.bytes ?? 0) });
 
@@ -77,7 +77,7 @@ function rulesOf(tables: Dialect["tables"]): Record<Timed, Rule> {
   const { webhookDeliveries, syncRuns, runtimePresence, audit, sessions } = tables;
   return {
     messages: { table: messages, at: messages.endedAt, ended: sql`ended_at is not null`, size: sizeOf(messages.content, messages.replyContent) },
-    leaseHolders: { table: leases, at: leases.freedAt, ended: sql`holder_id is not null and freed_at is not null`, size: sql.raw("0") },
+    leaseHolders: { table: leases, at: leases.freedAt, ended: sql`holder_id is not null and freed_at is not null`, size: sql`0` },
     workflowRuns: { table: workflowRuns, at: workflowRuns.completedAt, ended: sql`completed_at is not null`, size: sizeOf(workflowRuns.record) },
     contextItems: {
       table: contextItems,
