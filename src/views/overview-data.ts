@@ -3,6 +3,7 @@ import type { MessageHead } from "../db/message-heads.ts";
 import type { AlertRow, LeaseRow, SyncConflictRow } from "../db/schema.ts";
 import * as activity from "../hub/activity.ts";
 import * as approvals from "../hub/approvals.ts";
+import * as costs from "../hub/costs.ts";
 import * as runList from "../hub/run-list.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import type { AskedApproval } from "./approval-item.tsx";
@@ -51,6 +52,8 @@ export type Strip = {
   expired: number;
   runs: { values: number[]; completed: number; failed: number; cancelled: number };
 };
+/** What was spent: by hour over the last day, in the currency that has most of it, and since midnight UTC. */
+export type Spent = { today: costs.CostSum; day: costs.CostSum; currency: string; hours: number[] };
 export type OverviewData = {
   /** Nothing was ever registered or run here. */
   isNew: boolean;
@@ -61,13 +64,14 @@ export type OverviewData = {
   machines: Machine[];
   running: runList.ListedRun[];
   feed: FeedItem[];
+  spent: Spent;
 };
 
 export async function load(visit: Visit): Promise<OverviewData> {
   const { hub } = visit;
   const { read } = hub.engine;
   const projects = projectsOf(visit);
-  const [total, online, moving, needs, strip, { machines, silent }, running, feed] = await Promise.all([
+  const [total, online, moving, needs, strip, { machines, silent }, running, feed, spent] = await Promise.all([
     countOver(projects, (project) => read.agents.count(project, COUNT_EXACT_MAX + 1)),
     countOver(projects, (project) => read.projects.countOnline(project)),
     runList.count(hub, projects, "moving"),
@@ -76,9 +80,21 @@ export async function load(visit: Visit): Promise<OverviewData> {
     machinesOf(visit, projects),
     runList.list(hub, projects, { view: "moving" }, { after: undefined, limit: RUNNING_SHOWN }),
     feedOf(visit, projects),
+    spentOf(visit, projects),
   ]);
   const isNew = total === 0 && moving === 0 && machines.length === 0 && feed.length === 0;
-  return { isNew, agents: { answering: online - silent, total }, moving, needs, strip, machines, running: running.runs, feed };
+  return { isNew, agents: { answering: online - silent, total }, moving, needs, strip, machines, running: running.runs, feed, spent };
+}
+
+async function spentOf({ hub, now }: Visit, projects: readonly string[]): Promise<Spent> {
+  const { read } = hub.engine;
+  const first = Math.floor(now / HOUR_MS) * HOUR_MS - (HOURS - 1) * HOUR_MS;
+  const [{ total: day, slots }, { total: today }] = await Promise.all([
+    costs.byTime(read, projects, "hour", first),
+    costs.byTime(read, projects, "day", costs.dayOf(now)),
+  ]);
+  const [currency = ""] = Object.entries(day.costs).sort((a, b) => b[1] - a[1])[0] ?? [];
+  return { today, day, currency, hours: Array.from({ length: HOURS }, (_, hour) => slots.get(first + hour * HOUR_MS)?.costs[currency] ?? 0) };
 }
 
 /** Merges what each project has and keeps the first few. */

@@ -2,7 +2,8 @@
 /** @jsxImportSource #jsx */
 import { link } from "./links.ts";
 import { livePage } from "./live-page.tsx";
-import { load, type OverviewData, type Strip, sum } from "./overview-data.ts";
+import { amount, costOf, tokens } from "./money.ts";
+import { load, type OverviewData, type Spent, type Strip, sum } from "./overview-data.ts";
 import { Fleet, type Machine } from "./overview-fleet.tsx";
 import { NeedsYou, needed } from "./overview-needs.tsx";
 import { RunsTable } from "./runs.tsx";
@@ -23,7 +24,7 @@ const OverviewView = ({ data, visit }: { data: OverviewData; visit: Visit }) => 
     <>
       <h1 class="visually-hidden">Overview</h1>
       <Sentence data={data} visit={visit} />
-      <Figures strip={data.strip} machines={data.machines} />
+      <Figures strip={data.strip} spent={data.spent} machines={data.machines} />
       <Columns
         main={
           <>
@@ -44,8 +45,9 @@ const OverviewView = ({ data, visit }: { data: OverviewData; visit: Visit }) => 
 
 /** One honest sentence; each figure leads to what it counts. */
 const Sentence = ({ data, visit }: { data: OverviewData; visit: Visit }) => {
-  const { needs, agents, moving } = data;
+  const { needs, agents, moving, spent } = data;
   const { project, now } = visit;
+  const today = costOf(spent.today.costs);
   const total = needed(needs);
   const { conflicts } = needs.counts;
   return (
@@ -80,15 +82,44 @@ const Sentence = ({ data, visit }: { data: OverviewData; visit: Visit }) => {
       </LedeLink>{" "}
       {agents.answering === 1 ? "answers" : "answer"},{" "}
       <LedeLink href={link("/runs", { project })}>{moving === 0 ? "no run" : `${counted(moving)} ${moving === 1 ? "run" : "runs"}`}</LedeLink>{" "}
-      {moving <= 1 ? "is" : "are"} moving.
+      {moving <= 1 ? "is" : "are"} moving
+      {today !== undefined && (
+        <>
+          , <LedeLink href={link("/cost", { project })}>{today}</LedeLink> spent since midnight UTC
+        </>
+      )}
+      .
     </Lede>
   );
 };
 
 const peak = (values: readonly number[]): number => Math.max(0, ...values);
 
-const Figures = ({ strip, machines }: { strip: Strip; machines: readonly Machine[] }) => {
+/** Money where any was spent; otherwise how many requests were answered. */
+const SpentOrReplies = ({ strip: { replies, expired }, spent: { day, currency, hours } }: { strip: Strip; spent: Spent }) => {
+  const total = costOf(day.costs);
+  if (total === undefined)
+    return (
+      <Stat
+        label="Replies, 24 h"
+        value={sum(replies).toLocaleString("en")}
+        spark={<Spark values={replies} label={`Replies per hour, last 24 hours, peak ${peak(replies)}`} />}
+        note={`${expired.toLocaleString("en")} expired unanswered`}
+      />
+    );
+  return (
+    <Stat
+      label="Cost, 24 h"
+      value={total}
+      spark={<Spark values={hours} label={`Cost per hour, last 24 hours, peak ${amount(peak(hours), currency)}`} />}
+      note={day.unknown > 0 ? `${day.unknown.toLocaleString("en")} uses without a price` : `${tokens(day.tokens)} tokens`}
+    />
+  );
+};
+
+const Figures = ({ strip, spent, machines }: { strip: Strip; spent: Spent; machines: readonly Machine[] }) => {
   const { messages, replies, expired, runs, toTurn } = strip;
+  const showsReplies = costOf(spent.day.costs) !== undefined; // the place of their own goes to the cost then
   const lag = lagOf(machines);
   return (
     <StatStrip late>
@@ -96,14 +127,15 @@ const Figures = ({ strip, machines }: { strip: Strip; machines: readonly Machine
         label="Messages, 24 h"
         value={sum(messages).toLocaleString("en")}
         spark={<Spark values={messages} label={`Messages per hour, last 24 hours, peak ${peak(messages)}`} />}
-        note={toTurn ? `until a turn starts: p50 ${took(toTurn.p50)}, p99 ${took(toTurn.p99)}` : "no turn was started yet"}
+        note={
+          showsReplies
+            ? `${sum(replies).toLocaleString("en")} replied, ${expired.toLocaleString("en")} expired${toTurn ? `, p50 ${took(toTurn.p50)}` : ""}`
+            : toTurn
+              ? `until a turn starts: p50 ${took(toTurn.p50)}, p99 ${took(toTurn.p99)}`
+              : "no turn was started yet"
+        }
       />
-      <Stat
-        label="Replies, 24 h"
-        value={sum(replies).toLocaleString("en")}
-        spark={<Spark values={replies} label={`Replies per hour, last 24 hours, peak ${peak(replies)}`} />}
-        note={`${expired.toLocaleString("en")} expired unanswered`}
-      />
+      <SpentOrReplies strip={strip} spent={spent} />
       <Stat
         label="Runs finished, 24 h"
         value={sum(runs.values).toLocaleString("en")}

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { countActivity } from "../../src/hub/activity.ts";
 import * as alerts from "../../src/hub/alerts.ts";
+import * as costs from "../../src/hub/costs.ts";
 import { expireMessages } from "../../src/hub/message-sweep.ts";
 import { openDashboard } from "../support/dashboard.ts";
 import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
@@ -35,14 +36,18 @@ test("the sentence counts what needs a person, what is broken, who answers and w
   await liven(it.hub, it.clock);
   const { html } = await it.get(`/?project=${LIVELY}`, { cookie: (await it.signIn()).cookie });
   expect(textsOf(html, ".lede")).toEqual([
-    "7 things need you, the oldest for 52 min. One sync conflict is open. 30 of 33 agents answer, 4 runs are moving.",
+    "7 things need you, the oldest for 52 min. One sync conflict is open. 30 of 33 agents answer, 4 runs are moving, $3.42 spent since midnight UTC.",
   ]);
   expect(attributesOf(html, ".lede a", "href")).toEqual([
     "#needs",
     `/sync?project=${LIVELY}`,
     `/agents?project=${LIVELY}`,
     `/runs?project=${LIVELY}`,
+    `/cost?project=${LIVELY}`,
   ]);
+  const { total } = await costs.byTime(it.hub.engine.read, [LIVELY], "day", costs.dayOf(it.clock.now));
+  expect(total.costs["USD"]).toBeCloseTo(3.42, 2);
+  expect(textsOf(html, ".stat__label")).toEqual(["Messages, 24 h", "Cost, 24 h", "Runs finished, 24 h", "Not yet here"]);
   expect(textsOf(html, "#needs .item__title").map((title) => title.split(/[:,]/)[0])).toEqual([
     "git push --force-with-lease=refs/heads/main",
     "Outcome unknown",
