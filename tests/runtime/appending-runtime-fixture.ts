@@ -40,7 +40,10 @@ const appending: MakeEngine = (parts) => {
         answer: ({ params }) => {
           const { store } = projects.get(params["projectKey"]!)!;
           for (let index = 0; index < Number(params["count"]); index++)
-            store.commit((tx) => tx.append(params["runId"]!, { type: "step.status_changed", payload: { stepId: "build", status: "running" } }));
+            store.commit((tx) => {
+              const summary = `came as event ${tx.state(params["runId"]!)!.lastSequence + 1}`;
+              tx.append(params["runId"]!, { type: "step.status_changed", payload: { stepId: "build", status: "running", summary } });
+            });
         },
       },
       {

@@ -164,7 +164,8 @@ async function peace(world: World) {
   const backlog = () => runtimes.map((runtime) => runtime.project()?.store.read.outbox.pending(0, 1)[0]?.seq);
   const drained = (before: (number | undefined)[]) =>
     backlog().every((seq, index) => seq === undefined || (before[index] !== undefined && seq > before[index]));
-  await until(world, schedule.now + 20_000, () => runtimes.every((runtime) => runtime.project() !== undefined)); // the dead start again, the frozen are replaced
+  const undone = () => operators.flatMap((operator) => operator.wrongs());
+  await until(world, schedule.now + DRAIN_MS, () => runtimes.every((runtime) => runtime.project() !== undefined) && undone().length === 0); // the dead start again, the frozen are replaced
   const newest = runtimes.map((runtime) => runtime.project()?.store.read.outbox.pending(0, 100_000).at(-1)?.seq ?? 0);
   await until(world, schedule.now + DRAIN_MS, () => drained(newest));
   if (!drained(newest)) wrong.push(`rows are still pending after ${DRAIN_MS} ms without faults`);
@@ -184,10 +185,10 @@ async function peace(world: World) {
     for (const { lookAfterAll } of operators) lookAfterAll();
     await until(world, schedule.now + 20_000, () => open().length === 0);
   }
-  await until(world, schedule.now + DRAIN_MS, () => backlog().every((seq) => seq === undefined));
+  await until(world, schedule.now + DRAIN_MS, () => backlog().every((seq) => seq === undefined) && undone().length === 0);
   if (wrong.length > 0) return;
   if (open().length > 0) wrong.push(`${open().join(", ")} never ended`);
-  for (const operator of operators) wrong.push(...operator.wrongs());
+  wrong.push(...undone());
   for (const { machine } of runtimes) wrong.push(...machine.orphans().map((attemptId) => `the program of ${attemptId} still runs`));
 }
 
