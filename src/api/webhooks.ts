@@ -1,13 +1,14 @@
 // Incoming webhooks: signed starts and signals. The body is verified as raw bytes before anything in it is believed.
 import { Type } from "@sinclair/typebox";
 import { readBytes, requireJson } from "../http/body.ts";
+import * as commands from "../hub/commands.ts";
 import type { Hub } from "../hub/hub.ts";
 import { valueAt } from "../hub/workflows/prompts.ts";
 import * as workflows from "../hub/workflows/runs.ts";
 import * as signals from "../hub/workflows/signals.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
-import { readFields } from "../protocol/fields.ts";
+import { readFields, text } from "../protocol/fields.ts";
 import { parseBody } from "../protocol/json.ts";
 import { verifyDelivery } from "../protocol/webhook-signature.ts";
 import { SIGNAL_KEY, SignalRequest, type WorkflowDefinition } from "../protocol/workflows.ts";
@@ -77,12 +78,31 @@ const startWorkflow = route({
   },
 });
 
+/** The signed body of a signal for a run of a Runtime: its project's id tells which. */
+const RuntimeSignal = Type.Object({ projectId: text(160), status: text(64), summary: text(1000) });
+
+/** Sends a run's Runtime the signal it waits for, once per delivery. @throws HubError run_not_found, run_not_accepting, idempotency_conflict, protocol_error */
+async function signalRuntimeRun(
+  hub: Hub,
+  { id, project }: WorkflowDefinition,
+  { runId, signalKey, deliveryId }: { runId: string; signalKey: string; deliveryId: string },
+  body: Record<string, unknown>,
+) {
+  const { projectId, status, summary } = readFields(RuntimeSignal, body);
+  const payload = { signal: signalKey, status, summary };
+  const by = { actor: `signal:${id}`, role: "webhook", origin: "webhook" };
+  const idempotencyKey = `signal:${id}:${sha256(deliveryId)}`;
+  const { command, created } = await commands.send(hub, by, { project, kind: "signal", projectId, runId, payload, idempotencyKey });
+  if (created) hub.metrics.add("workflow_signals");
+  return { status: created ? (202 as const) : (200 as const), body: { commandId: command.id, runId, duplicate: !created } };
+}
+
 const signalWorkflow = route({
   method: "POST",
   path: "/v1/webhooks/:definitionId/runs/:runId/signals/:signalKey",
   operationId: "signalWorkflow",
   tag: "webhooks",
-  summary: "Resumes a waiting workflow run by a signed signal.",
+  summary: "Resumes a waiting workflow run by a signed signal; with `projectId` in the body, the waiting run of a Runtime.",
   credential: "none",
   rawBody: true,
   params: Type.Object({ definitionId: Type.String(), runId: Type.String(), signalKey: Type.String() }),
@@ -102,6 +122,9 @@ const signalWorkflow = route({
     "workflow_evidence_incomplete",
     "invalid_workflow_evidence",
     "invalid_checkpoint_status",
+    "run_not_found",
+    "run_not_accepting",
+    "idempotency_conflict",
     "protocol_error",
   ],
   run: async ({ hub, params, request }) => {
@@ -120,6 +143,7 @@ const signalWorkflow = route({
       now: hub.clock(),
     });
     const payload = parseBody(body);
+    if (payload["projectId"] !== undefined) return signalRuntimeRun(hub, definition, { runId, signalKey, deliveryId }, payload);
     const delivery = { definitionId, runId, signalKey, deliveryId, payloadHash: sha256(body) };
     const result = await hub.engine.write(definition.project, (tx) => signals.signal(tx, delivery, () => readFields(SignalRequest, payload)));
     if (!result.duplicate) {

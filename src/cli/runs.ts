@@ -233,7 +233,8 @@ function addDeciding(runs: Command): void {
   });
 }
 
-const send = <K extends CommandKind>(project: LocalProject, world: World, kind: K, runId: string, payload: CommandPayload<K>) =>
+/** One command about a run, through the Runtime of this machine. */
+export const send = <K extends CommandKind>(project: LocalProject, world: World, kind: K, runId: string, payload: CommandPayload<K>) =>
   project.runtime.command(project.key, { commandId: commandId(), kind, runId, payload, actor: actor(world) });
 
 /** A run as it was named, or the newest one. @throws CommandFailed when there is none */

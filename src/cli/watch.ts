@@ -1,15 +1,17 @@
-// `kxm watch github`: waits for the checks of a commit and tells a waiting workflow run, signed.
+// `kxm watch github`: waits for the checks of a commit and tells a waiting run: one of the hub's workflows, signed, or one of this project's Runtime.
 import type { Command } from "commander";
 import { checkRuns, type Verdict, verdictOf } from "../client/github-checks.ts";
 import { ask } from "../client/http.ts";
 import { signedDelivery } from "../client/webhook-sender.ts";
 import { define, duration, group } from "./command.ts";
-import { CommandFailed, EXIT, oneLine } from "./output.ts";
+import { openProject } from "./local.ts";
+import { CommandFailed, EXIT, oneLine, type World } from "./output.ts";
+import { send } from "./runs.ts";
 import { asProject, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 
 const NAMES_SHOWN = 10;
 type WatchOptions = TargetOptions & {
-  definition: string;
+  definition?: string;
   run: string;
   signal: string;
   secretEnv: string;
@@ -22,16 +24,19 @@ type WatchOptions = TargetOptions & {
 
 /** Adds `kxm watch`. */
 export function addWatch(program: Command): void {
-  const watch = withTarget(group(program, "watch", "wait for something outside and signal a workflow run"));
+  const watch = withTarget(group(program, "watch", "wait for something outside and signal a run"));
   define<WatchOptions>(watch, {
     usage: "github <repo> <ref>",
     summary: "signal a run when the checks of a commit have ended",
     details:
-      "Passed when every check ended well, failed otherwise or when the time is over. The secret and the token come from the environment, never from the command line.",
-    examples: ["kxm watch github acme/shop 4f2c1e --definition release --run run_0190… --signal ci"],
+      "With --definition the run is one of the hub's workflows, and the signal is signed; without it, a run of this project's Runtime. Passed when every check ended well, failed otherwise or when the time is over. The secret and the token come from the environment, never from the command line.",
+    examples: [
+      "kxm watch github acme/shop 4f2c1e --definition release --run run_0190… --signal ci",
+      "kxm watch github acme/shop 4f2c1e --run run_0193… --signal ci",
+    ],
     options: (command) =>
       command
-        .requiredOption("--definition <id>", "workflow definition of the run")
+        .option("--definition <id>", "workflow definition of the run, for a run of the hub")
         .requiredOption("--run <id>", "the waiting run")
         .requiredOption("--signal <key>", "the signal it waits for")
         .option("--secret-env <name>", "variable with the shared secret", "KXM_WEBHOOK_SECRET")
@@ -42,7 +47,7 @@ export function addWatch(program: Command): void {
         .option("--timeout <span>", "when to give up", duration(100, 86_400_000), 3_600_000),
     run: async ({ args: [repo, ref], options, out, world }) => {
       const secret = world.env[options.secretEnv]?.trim();
-      if (!secret)
+      if (options.definition !== undefined && !secret)
         throw new CommandFailed(
           `the environment variable ${options.secretEnv} with the shared secret is not set`,
           "Export it, or name another with --secret-env.",
@@ -74,18 +79,29 @@ export function addWatch(program: Command): void {
       if (world.stopping.aborted) return EXIT.failed;
       const passed = verdict?.done === true && verdict.passed;
       const summary = summaryOf(verdict, trouble, ref!);
-      const body = JSON.stringify({ status: passed ? "passed" : "failed", summary, evidence: { [options.evidenceKey]: summary.slice(0, 1000) } });
-      const envelope = { kind: "signal" as const, definitionId: options.definition, runId: options.run, signalKey: options.signal };
-      const { path, headers } = signedDelivery(secret, envelope, body, { now: Date.now() });
-      const answer = await ask(asProject(findTarget(world, options)), "POST", path, {
-        json: body,
-        headers: { ...headers, ...CLI_HEADERS },
-        timeoutMs: 30_000,
-      });
-      out.result({ passed, summary, answer: answer.body }, () => out.line(`${passed ? "passed" : "failed"}: ${oneLine(summary, 300)}`));
+      const answer =
+        options.definition === undefined
+          ? await tellRuntime(world, options, passed, summary)
+          : await tellHub(world, options, secret!, passed, summary);
+      out.result({ passed, summary, answer }, () => out.line(`${passed ? "passed" : "failed"}: ${oneLine(summary, 300)}`));
       return passed ? EXIT.ok : EXIT.failed;
     },
   });
+}
+
+/** Signals a run of the hub's workflows. */
+async function tellHub(world: World, options: WatchOptions, secret: string, passed: boolean, summary: string): Promise<unknown> {
+  const body = JSON.stringify({ status: passed ? "passed" : "failed", summary, evidence: { [options.evidenceKey]: summary.slice(0, 1000) } });
+  const envelope = { kind: "signal" as const, definitionId: options.definition!, runId: options.run, signalKey: options.signal };
+  const { path, headers } = signedDelivery(secret, envelope, body, { now: Date.now() });
+  const sent = { json: body, headers: { ...headers, ...CLI_HEADERS }, timeoutMs: 30_000 };
+  return (await ask(asProject(findTarget(world, options)), "POST", path, sent)).body;
+}
+
+/** Signals a run of this project's Runtime. */
+async function tellRuntime(world: World, { run, signal }: WatchOptions, passed: boolean, summary: string): Promise<unknown> {
+  const project = await openProject(world, { start: true });
+  return send(project, world, "signal", run, { signal, status: passed ? "passed" : "failed", summary: summary.slice(0, 1000) });
 }
 
 function summaryOf(verdict: Verdict | undefined, trouble: string | undefined, ref: string): string {

@@ -1,6 +1,7 @@
 // Signed starts and signals over the API: what starts or resumes a run, what is a duplicate, and what is refused.
 import { describe, expect, test } from "bun:test";
 import { WORLDS } from "../support/engines.ts";
+import { RUNTIME, syncEvents } from "../support/sync-events.ts";
 import { openOn, SECRET } from "../support/workflows.ts";
 
 describe.each(WORLDS)("%s webhooks", (_, world) => {
@@ -180,5 +181,26 @@ describe.each(WORLDS)("%s webhooks", (_, world) => {
     expect(journal).toMatchObject([
       { category: "error", area: "gates", severity: "error", summary: "Two tests failed", stageId: "build", attempt: 1 },
     ]);
+  });
+
+  test("a signed signal with a project's id reaches the waiting run of a Runtime, once", async () => {
+    await using it = await openOn(world)();
+    const events = syncEvents(1, 3);
+    const { projectId, runId } = events[0]!;
+    await it.call("POST", "/v1/sync/events", { body: { project: "shop", runtimeId: RUNTIME, events } });
+    const passed = { projectId, status: "passed", summary: "All green" };
+    const first = await it.signal(runId, "ci", passed, { deliveryId: "sig" });
+    expect([first.status, first.body]).toEqual([202, { commandId: expect.any(String), runId, duplicate: false }]);
+    expect((await it.signal(runId, "ci", passed, { deliveryId: "sig" })).body).toEqual({ commandId: first.body.commandId, runId, duplicate: true });
+    const poll = await it.call("GET", `/v1/runtime/commands?project=shop&runtimeId=${RUNTIME}`);
+    const payload = { signal: "ci", status: "passed", summary: "All green" };
+    expect(poll.body.commands).toMatchObject([{ kind: "signal", projectId, runId, payload, actor: "signal:release" }]);
+    const code = async (...args: Parameters<typeof it.signal>) => (await it.signal(...args)).body.code;
+    expect(await code(runId, "ci", { ...passed, summary: "Red" }, { deliveryId: "sig" })).toBe("idempotency_conflict");
+    expect(await code(runId, "ci", passed, { secret: SECRET })).toBe("webhook_signature_invalid");
+    expect(await code("run_unknown", "ci", passed)).toBe("run_not_found");
+    expect(await code(runId, "ci", { ...passed, projectId: "prj_somebody_else" })).toBe("run_not_found");
+    expect(await code(runId, "ci.done", passed)).toBe("protocol_error");
+    expect(await code(runId, "ci", { ...passed, status: 7 })).toBe("protocol_error");
   });
 });

@@ -93,3 +93,30 @@ test("a paused project holds work and says who paused it", async () => {
   const { intake } = JSON.parse((await kxm("intake", "list", "--json")).out);
   expect(intake.map(({ state }: { state: string }) => state)).not.toContain("refused");
 }, 60_000);
+
+test("a wait step goes on when the checks of a commit have ended", async () => {
+  const here = join(base, "waiting");
+  sh(base, "git init -q waiting");
+  await kxmIn(here, "init");
+  const wait = { id: "checks", kind: "wait", signal: "ci", timeoutMs: 60_000, on: { passed: "$terminal", failed: "$terminal" } };
+  writeFileSync(join(here, ".kxm/workflows/ci.yaml"), JSON.stringify({ schema: "kxm.workflow.v1", steps: [wait] }));
+  const { runId } = JSON.parse((await kxmIn(here, "run", "--workflow", "ci", "--detach", "--json")).out);
+  const looks = [[], [{ name: "build", status: "in_progress", conclusion: null }], [{ name: "build", status: "completed", conclusion: "success" }]];
+  using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => {
+      const runs = looks.length > 1 ? looks.shift()! : looks[0]!;
+      return Response.json({ total_count: runs.length, check_runs: runs });
+    },
+  });
+  const api = `http://127.0.0.1:${server.port}`;
+  const watched = await kxmIn(here, "watch", "github", "acme/shop", "4f2c1e", "--run", runId, "--signal", "ci", "--api", api, "--every", "10ms");
+  expect(watched).toMatchObject({ code: 0, out: "passed: All 1 checks of 4f2c1e passed\n" });
+  const shown = JSON.parse((await kxmIn(here, "runs", "show", runId, "--json")).out);
+  expect(shown).toMatchObject({ status: "completed", steps: [{ id: "checks", outcome: "passed", summary: "All 1 checks of 4f2c1e passed" }] });
+  expect(await kxmIn(here, "watch", "github", "acme/shop", "4f2c1e", "--run", runId, "--signal", "ci", "--api", api)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("it cannot be signalled"),
+  });
+}, 60_000);
