@@ -7,6 +7,8 @@ import { openapiDocument } from "../src/api/openapi.ts";
 import { describeApi, type Operation } from "../src/api/reference.ts";
 import { ROUTES } from "../src/api/routes.ts";
 import { examples } from "../src/cli/command.ts";
+import { entryText, isForAllFolders } from "../src/cli/connect.ts";
+import { PROGRAMS, type Way } from "../src/cli/connect-programs.ts";
 import { EXIT } from "../src/cli/output.ts";
 import { buildProgram } from "../src/cli/program.ts";
 import { REFUSALS } from "../src/db/refused.ts";
@@ -28,12 +30,38 @@ export const madeFiles = (): Record<string, string> => ({
   "docs/settings.md": settingsPage(),
   "docs/errors.md": errorsPage(),
   "docs/mcp.md": mcpPage(),
-  "ARCHITECTURE.md": withLimits(),
+  "docs/agents.md": within("docs/agents.md", "programs", programTexts()),
+  "ARCHITECTURE.md": within("ARCHITECTURE.md", "limits", limitTable()),
   "tests/api/openapi.golden.json": `${JSON.stringify(openapiDocument(ROUTES), undefined, 2)}\n`,
 });
 
-/** ARCHITECTURE.md with its table of limits, made from the constants and the comments above them. */
-function withLimits(): string {
+/** A page that is written by hand, with what stands between two marks made anew. */
+function within(page: string, mark: string, made: string): string {
+  const text = readFileSync(join(ROOT, page), "utf8");
+  const [begin, end] = [`<!-- ${mark}:begin -->`, `<!-- ${mark}:end -->`];
+  return `${text.slice(0, text.indexOf(begin) + begin.length)}\n${made}\n${text.slice(text.indexOf(end))}`;
+}
+
+/** What `kxm connect` writes for each program, and where. */
+function programTexts(): string {
+  const way: Way = {
+    kind: "stdio",
+    command: "/usr/local/bin/kxm",
+    args: ["mcp"],
+    env: { KXM_URL: "http://127.0.0.1:7331", KXM_PROJECT: "shop", KXM_AGENT_NAME: "NAME" },
+  };
+  const sections = PROGRAMS.map((program) => {
+    const { name, title, files, format, caution } = program;
+    const [folder, home] = [files.project?.(".", "~"), files.user?.(".", "~")];
+    const where = isForAllFolders(program) ? `\`${home}\`, for all folders` : `\`${folder}\`, with \`--user\` \`${home}\``;
+    const named: Way = { ...way, env: { ...way.env, KXM_AGENT_NAME: name } };
+    return `### ${title}\n\n\`kxm connect ${name}\` writes ${where}.${caution ? ` ${caution}` : ""}\n\n\`\`\`${format}\n${entryText(program, program.entry(named, false))}\n\`\`\``;
+  });
+  return sections.join("\n\n");
+}
+
+/** The table of limits, made from the constants and the comments above them. */
+function limitTable(): string {
   const source = readFileSync(join(ROOT, "src/protocol/limits.ts"), "utf8");
   const rows: unknown[][] = [];
   let meaning = "";
@@ -46,9 +74,7 @@ function withLimits(): string {
     rows.push([`\`${name}\``, value.toLocaleString("en-US"), meaning || "as above"]);
     meaning = "";
   }
-  const text = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
-  const [begin, end] = ["<!-- limits:begin -->", "<!-- limits:end -->"];
-  return `${text.slice(0, text.indexOf(begin) + begin.length)}\n${table(["limit", "value", "what it bounds"], rows)}\n${text.slice(text.indexOf(end))}`;
+  return table(["limit", "value", "what it bounds"], rows);
 }
 
 function mcpPage(): string {

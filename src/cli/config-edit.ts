@@ -24,6 +24,17 @@ export function readJson(text: string, path: readonly string[]): unknown {
   return value;
 }
 
+/** Whether a JSON text holds nothing but the empty objects that lead to a place. Comments are somebody's. */
+export function isEmptyJson(text: string, path: readonly string[]): boolean {
+  const skeletons = [{}, path.reduceRight<object>((inner, name) => ({ [name]: inner }), {})].map((empty) => JSON.stringify(empty));
+  return skeletons.includes(text.replaceAll(/\s/g, ""));
+}
+
+/** Whether two JSON texts differ in nothing but their layout: same values, same comments. */
+export const saysTheSame = (one: string, other: string): boolean =>
+  JSON.stringify(parse(one, [], { allowTrailingComma: true })) === JSON.stringify(parse(other, [], { allowTrailingComma: true })) &&
+  one.replaceAll(/\s/g, "") === other.replaceAll(/\s/g, "");
+
 const quoted = (text: string) => JSON.stringify(text).replaceAll("\u007f", "\\u007f"); // TOML's basic strings escape like JSON's
 const tomlValue = (value: unknown): string => {
   if (typeof value === "string") return quoted(value);

@@ -1,10 +1,11 @@
 // `kxm connect`: writes the hub into a coding agent's own MCP configuration, and takes it out again.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, relative } from "node:path";
 import type { Command } from "commander";
+import { ask } from "../client/http.ts";
 import { define, nearest } from "./command.ts";
-import { editJson, editToml, readJson, readToml, tomlTable } from "./config-edit.ts";
+import { editJson, editToml, isEmptyJson, readJson, readToml, saysTheSame, tomlTable } from "./config-edit.ts";
 import { type ConnectProgram, PROGRAMS, type Scope, SERVER, type Way } from "./connect-programs.ts";
 import { CommandFailed, type Output, UsageError, type World } from "./output.ts";
 import { ownScript } from "./own-name.ts";
@@ -46,12 +47,13 @@ export function addConnect(program: Command): void {
             `${JSON.stringify(name)} is not a program that kxm connects${close ? `; did you mean ${close}?` : `: ${PROGRAMS.map((one) => one.name).join(", ")}`}`,
           );
         }
-        connectOne(found, options, out, world);
+        return connectOne(found, options, out, world);
       },
     }),
   );
 }
 
+const HEALTH_MS = 1_000;
 const home = (world: World) => world.env["HOME"] ?? homedir();
 
 /** The file of a scope; the program's first scope when it does not have the wanted one. */
@@ -60,29 +62,41 @@ function fileOf(program: ConnectProgram, world: World, wanted: Scope): { scope: 
   return { scope, path: program.files[scope]!(world.cwd, home(world)) };
 }
 
-function connectOne(program: ConnectProgram, options: ConnectOptions, out: Output, world: World) {
-  const { scope, path } = fileOf(program, world, options.user ? "user" : program.name === "codex" || program.name === "copilot" ? "user" : "project");
+async function connectOne(program: ConnectProgram, options: ConnectOptions, out: Output, world: World) {
+  const { scope, path } = fileOf(program, world, options.user || isForAllFolders(program) ? "user" : "project");
   const entry = program.entry(wayOf(program, options, world), options.trust === true);
   if (options.print) {
-    const text =
-      program.format === "toml"
-        ? tomlTable([...program.key, SERVER], entry)
-        : `${JSON.stringify(nested([...program.key, SERVER], entry), null, 2)}\n`;
-    out.result({ path, scope, entry }, () => out.line(`# ${path}\n${text.trimEnd()}`));
+    out.result({ path, scope, entry }, () => out.line(`# ${path}\n${entryText(program, entry)}`));
     return;
   }
   const before = read(path);
   const after = edited(program, before ?? "", options.remove ? undefined : entry, path);
-  const changed = after !== (before ?? "");
-  if (changed && !(options.remove && before === undefined)) write(path, after, before !== undefined, options.remove !== true);
+  const changed = after !== (before ?? "") && !(options.remove && before === undefined);
+  if (options.remove && changed) takeOut(program, path, after, world);
+  else if (changed) write(path, after, before !== undefined, true);
+  const { url, agentToken } = findTarget(world, options);
+  const hub = options.remove ? undefined : { url, answers: await answers(url) };
   const shown = relative(world.cwd, path).startsWith("..") ? path : relative(world.cwd, path);
   const done = options.remove ? (changed ? "taken out of" : "was not in") : changed ? "connected in" : "was connected in";
-  out.result({ program: program.name, path, scope, changed, connected: !options.remove }, () => {
+  out.result({ program: program.name, path, scope, changed, connected: !options.remove, ...(hub && { hub }) }, () => {
     out.line(`${program.title} ${done} ${shown}`);
     if (!options.remove && program.caution) out.note(program.caution);
-    if (!options.remove && findTarget(world, options).agentToken !== undefined)
+    if (hub && !hub.answers)
+      out.note(
+        `No hub answers at ${url} yet: start one there, or connect again with --hub or KXM_URL set to where yours is (kxm hub status says it).`,
+      );
+    if (!options.remove && agentToken !== undefined)
       out.note("This hub asks for a token: set KXM_TOKEN where the program runs. It is not written into the file.");
   });
+}
+
+/** Programs that read a folder's own file only when they trust the folder: their entry goes into the user's. */
+export const isForAllFolders = ({ name }: ConnectProgram): boolean => name === "codex" || name === "copilot";
+
+/** An entry as it stands in the program's file, with the keys that lead to it. */
+export function entryText({ format, key }: ConnectProgram, entry: Record<string, unknown>): string {
+  const place = [...key, SERVER];
+  return format === "toml" ? tomlTable(place, entry).trimEnd() : JSON.stringify(nested(place, entry), null, 2);
 }
 
 const nested = (path: readonly string[], value: unknown): unknown => path.reduceRight((inner, name) => ({ [name]: inner }), value);
@@ -132,6 +146,36 @@ function write(path: string, text: string, existed: boolean, keep: boolean) {
       "Check its rights, or add the entry by hand: --print shows it.",
     );
   }
+}
+
+/** Whether a hub is there now. A warning, no condition: a program may be connected before its hub is started. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    await ask({ url }, "GET", "/health", { timeoutMs: HEALTH_MS });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes what is left. A file that held nothing but the entry, and was not there before it, goes altogether, and its folder when that is empty then. */
+function takeOut(program: ConnectProgram, path: string, left: string, world: World) {
+  const backup = `${path}.before-kxm`;
+  const isEmpty = program.format === "toml" ? left.trim() === "" : isEmptyJson(left, program.key);
+  try {
+    if (isEmpty && !existsSync(backup)) {
+      rmSync(path);
+      if (![world.cwd, home(world)].includes(dirname(path))) rmdirSync(dirname(path));
+      return;
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOTEMPTY") return;
+    throw new CommandFailed(`${path} cannot be removed: ${(error as Error).message}`, "Check its rights, or remove it by hand.");
+  }
+  const before = read(backup);
+  const asBefore = before !== undefined && (program.format === "toml" ? before.trimEnd() === left.trimEnd() : saysTheSame(before, left));
+  write(path, asBefore ? before : left, true, false);
+  if (asBefore) rmSync(backup);
 }
 
 function showAll(out: Output, world: World) {

@@ -16,7 +16,7 @@ export interface TargetOptions {
 /** Adds them. */
 export const withTarget = (command: Command): Command =>
   command
-    .option("--hub <url>", "address of the hub (KXM_URL; else the hub of this workspace)")
+    .option("--hub <url>", "address of the hub (KXM_URL; else the hub of this workspace, else KXM_PORT on this machine)")
     .option("--project <name>", "project (KXM_PROJECT; else the name of the workspace's folder)");
 
 /** The hub, the project and the tokens of a command. */
@@ -36,19 +36,25 @@ export function findTarget(world: World, options: TargetOptions): Target {
     ? resolve(cwd, env["KXM_STATE_DIR"])
     : findStateDir(env["KXM_WORKSPACE_DIR"] ? resolve(cwd, env["KXM_WORKSPACE_DIR"], "..") : cwd);
   const note = stateDir === undefined ? undefined : readNote(stateDir);
-  const given = options.hub ?? env["KXM_URL"];
-  const url = given === undefined ? (note?.url ?? URL_DEFAULT) : readUrl(given);
+  const own = note?.url ?? usualUrl(env);
+  const url = namedHub(world, options) ?? own;
   const set = env["KXM_TOKEN"]?.trim() || env["KXM_AUTH_TOKEN"]?.trim() || undefined;
   // This machine's token goes to this machine's hub alone, never to an address from elsewhere.
-  const own = stateDir !== undefined && url === (note?.url ?? URL_DEFAULT) ? readAdminToken(stateDir) : undefined;
+  const kept = stateDir !== undefined && url === own ? readAdminToken(stateDir) : undefined;
   const project = options.project?.trim() || env["KXM_PROJECT"]?.trim() || nameOf(stateDir, cwd);
-  return { url, project, agentToken: set, operatorToken: set ?? own };
+  return { url, project, agentToken: set, operatorToken: set ?? kept };
 }
 
 /** The hub that was named by its address, or undefined: then the one of the workspace is meant. @throws UsageError when it is no address */
 export const namedHub = ({ env }: Pick<World, "env">, { hub }: { hub?: string } = {}): string | undefined => {
   const given = hub ?? (env["KXM_URL"]?.trim() || undefined);
   return given === undefined ? undefined : readUrl(given);
+};
+
+/** Where a hub of this machine is when nothing says otherwise: at the port that KXM_PORT gives it. */
+const usualUrl = (env: World["env"]): string => {
+  const port = env["KXM_PORT"]?.trim() ?? "";
+  return /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65_535 ? `http://127.0.0.1:${port}` : URL_DEFAULT;
 };
 
 /** The project's name without being told: that of the folder which holds the workspace. */

@@ -96,7 +96,7 @@ export const VARIABLES: readonly Variable[] = [
     of: "commands",
     name: "KXM_URL",
     default: "the hub of this workspace",
-    meaning: "Address of the hub that commands talk to, such as http://127.0.0.1:7331.",
+    meaning: "Address of the hub that commands talk to, such as http://127.0.0.1:7331. Where neither is, the port KXM_PORT of this machine.",
   },
   {
     of: "commands",

@@ -6,7 +6,7 @@ import { editToml } from "../../src/cli/config-edit.ts";
 import { PROGRAMS } from "../../src/cli/connect-programs.ts";
 import { LESSON, withBlock } from "../../src/cli/skill.ts";
 import { temporaryFolder } from "../support/folders.ts";
-import { runHere } from "../support/served.ts";
+import { runHere, serveHub } from "../support/served.ts";
 
 let base: ReturnType<typeof temporaryFolder>;
 let folder: string;
@@ -48,7 +48,8 @@ describe("each program's own file:", () => {
     expect((await kxm("connect", name)).stdout).toContain("was connected in");
     expect(get(path)).toBe(first);
     expect((await kxm("connect", name, "--remove", "--json")).json).toMatchObject({ changed: true, connected: false });
-    expect(get(path)).not.toContain("kxm");
+    expect(existsSync(at(path))).toBe(false); // it was made for the entry
+    expect(path.includes("/") ? existsSync(dirname(at(path))) : false).toBe(false);
     expect((await kxm("connect", name, "--remove", "--json")).json.changed).toBe(false);
   });
 
@@ -81,6 +82,46 @@ test("comments, other entries and rights of a JSON file stay, and its first vers
   await kxm("connect", "gemini", "--as", "other-name");
   expect(get(".gemini/settings.json.before-kxm")).toBe(before);
   expect(get(".gemini/settings.json")).toContain("other-name");
+});
+
+test("taking it out leaves a file that was there before as it was, and never removes somebody's", async () => {
+  const empty = '{\n  "mcpServers": {}\n}\n';
+  put(".mcp.json", empty);
+  await kxm("connect", "claude");
+  await kxm("connect", "claude", "--remove");
+  expect([get(".mcp.json"), existsSync(at(".mcp.json.before-kxm"))]).toEqual([empty, false]);
+  await kxm("connect", "gemini");
+  put(".gemini/settings.json", get(".gemini/settings.json").replace("{", "{ // mine"));
+  await kxm("connect", "gemini", "--remove");
+  expect(get(".gemini/settings.json")).toContain("// mine");
+  await kxm("connect", "cursor");
+  put(".cursor/rules.md", "mine");
+  await kxm("connect", "cursor", "--remove");
+  expect([existsSync(at(".cursor/mcp.json")), get(".cursor/rules.md")]).toEqual([false, "mine"]);
+  await kxm("connect", "codex");
+  await kxm("connect", "codex", "--remove");
+  expect(existsSync(at("~/.codex"))).toBe(false);
+});
+
+test("it says when no hub answers where the entry leads, and writes it all the same", async () => {
+  await using hub = await serveHub();
+  const connect = (more: Record<string, string>, ...args: string[]) =>
+    runHere(["connect", "claude", ...args], { folder, env: { HOME: join(base.path, "home"), PATH: join(base.path, "bin"), ...more } });
+  const urlOf = () => JSON.parse(get(".mcp.json")).mcpServers.kxm.env.KXM_URL;
+  const { port } = new URL(hub.url);
+  const there = await connect({ KXM_URL: hub.url });
+  expect([there.code, there.stderr.includes("No hub answers"), urlOf()]).toEqual([0, false, hub.url]);
+  const byPort = await connect({ KXM_PORT: port }, "--json");
+  expect([byPort.json.hub, urlOf()]).toEqual([{ url: hub.url, answers: true }, hub.url]);
+  for (const odd of ["0", "99999", "x", ""]) {
+    await connect({ KXM_PORT: odd });
+    expect(urlOf()).toBe("http://127.0.0.1:7331");
+  }
+  await hub.serving.stop();
+  const away = await connect({ KXM_PORT: port });
+  expect([away.code, urlOf()]).toEqual([0, `http://127.0.0.1:${port}`]);
+  expect(away.stderr).toContain(`No hub answers at http://127.0.0.1:${port} yet`);
+  expect((await connect({ KXM_PORT: port }, "--remove")).stderr).not.toContain("No hub answers");
 });
 
 test("a TOML file keeps everything but the one table and its sub-tables", async () => {
