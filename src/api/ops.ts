@@ -2,6 +2,7 @@
 import { type SseSink, streamAnswer } from "../http/sse.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as ops from "../hub/ops.ts";
+import * as tokens from "../hub/tokens.ts";
 import { HubError } from "../protocol/errors.ts";
 import { OpsQuery, OpsSnapshot } from "../protocol/ops.ts";
 import { iso } from "../protocol/time.ts";
@@ -76,7 +77,7 @@ async function signal(hub: Hub, sink: SseSink, asked: { caller: TokenCaller; pro
   let live = false;
   const deliver = ({ topic, id, at }: ops.OpsChange) => void send(topic, id, at);
   const watch = await ops.watch(hub, project, lastEventId, { change: (change) => (live ? deliver(change) : early.push(change)), lost: end });
-  const revoked = caller.actor === "admin" ? undefined : await endWith(hub, caller, end);
+  const forgetToken = caller.actor === "admin" ? undefined : await tokens.watchEnd(hub, { id: caller.actor, project: caller.project }, end);
   try {
     const at = iso(hub.clock());
     send("agents", watch.id, at, "ready");
@@ -87,14 +88,8 @@ async function signal(hub: Hub, sink: SseSink, asked: { caller: TokenCaller; pro
     await ended;
   } finally {
     watch.leave();
-    revoked?.();
+    forgetToken?.();
   }
-}
-
-/** Ends a stream when its token is revoked, in whichever project's log that is written. */
-async function endWith(hub: Hub, { actor, project }: TokenCaller, end: () => void): Promise<() => void> {
-  const listener = { event: ({ type }: { type: string }) => (type === "token.revoked" ? end() : undefined), lost: end };
-  return (await hub.feeds.join(project ?? "", listener, actor)).leave;
 }
 
 export const opsRoutes: readonly Route[] = [snapshot, events];

@@ -180,7 +180,9 @@ const degradeWorkflow = route({
     "workflow_degradation_conflict",
   ],
   run: async ({ hub, caller, params, body }) => {
-    const result = await hub.engine.write(await projectOfRun(hub.engine.read, params.runId), (tx) =>
+    const project = await projectOfRun(hub.engine.read, params.runId);
+    if (caller.project !== null && caller.project !== project) throw new HubError("workflow_not_found", `there is no workflow run ${params.runId}`);
+    const result = await hub.engine.write(project, (tx) =>
       degradations.degrade(tx, params.runId, body, { actor: caller.actor, role: caller.role, origin: "api" }),
     );
     if (!result.duplicate) hub.metrics.add("workflow_degradations");

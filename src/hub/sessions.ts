@@ -1,5 +1,5 @@
 // Dashboard sessions: a one-time link becomes a session; a session ends by sign-out, silence, age, or the revocation of the token it began with.
-// Codes: signin_link_invalid, session_required, csrf_failed, role_forbidden.
+// Codes: signin_link_invalid, invalid_auth, session_required, csrf_failed, role_forbidden.
 import type { SessionRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -14,11 +14,13 @@ export type By = { actor: string; role: string; origin?: string };
 
 /**
  * Stores a sign-in link. The caller made the secret outside the write and shows it once, inside a URL.
- * @param link.tokenId the token it was made with, so that revoking that token ends what came of it; null for the admin token
+ * @param link.tokenId the token it was made with, so that nothing that comes of it outlives that token; null for the admin token
+ * @throws HubError invalid_auth when that token was revoked meanwhile
  */
 export async function createLink(tx: Tx, by: By, link: { secret: string; role: Role; project: string | null; tokenId: string | null }) {
   const { secret, role, project, tokenId } = link;
-  const row = { tokenHash: sha256(secret), role, project, tokenId, createdAt: tx.now, expiresAt: tx.now + SIGNIN_LINK_MS };
+  const expiresAt = Math.min(tx.now + SIGNIN_LINK_MS, await endOf(tx, tokenId));
+  const row = { tokenHash: sha256(secret), role, project, tokenId, createdAt: tx.now, expiresAt };
   await tx.signinLinks.insert(row);
   append(tx, { project, type: "signin_link.created", subjectId: tokenId ?? "admin", by, data: { role } });
   return row;
@@ -34,7 +36,10 @@ export async function redeem(tx: Tx, secret: string, fresh: { session: string; c
   return begin(tx, { role: link.role, project: link.project, tokenId: link.tokenId }, fresh);
 }
 
-/** Starts a session for somebody whose credential was checked: by link, or by a token typed into the sign-in page. */
+/**
+ * Starts a session for somebody whose credential was checked: by link, or by a token typed into the sign-in page. It lasts no longer than that token.
+ * @throws HubError invalid_auth when the token was revoked meanwhile
+ */
 export async function begin(
   tx: Tx,
   who: { role: Role; project: string | null; tokenId: string | null },
@@ -47,13 +52,22 @@ export async function begin(
     ...who,
     createdAt: tx.now,
     lastSeenAt: tx.now,
-    expiresAt: tx.now + SESSION_AGE_MS,
+    expiresAt: Math.min(tx.now + SESSION_AGE_MS, await endOf(tx, who.tokenId)),
     endedAt: null,
   };
   await tx.sessions.insert(row);
   const by = { actor: row.id, role: row.role, ...(fresh.origin !== undefined && { origin: fresh.origin }) };
   append(tx, { project: row.project, type: "session.started", subjectId: row.id, by, data: { role: row.role } });
   return row;
+}
+
+/** When a token ends by itself. @throws HubError invalid_auth when it has ended already: it was checked before this write, and somebody was faster */
+async function endOf(tx: Tx, tokenId: string | null): Promise<number> {
+  if (tokenId === null) return Number.POSITIVE_INFINITY;
+  const token = await tx.tokens.find(tokenId);
+  if (!token || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= tx.now))
+    throw new HubError("invalid_auth", "the token this was asked with does not count any more");
+  return token.expiresAt ?? Number.POSITIVE_INFINITY;
 }
 
 /** Whether a session still counts at this time. @param lastSeenAt the newer of what is stored and what this process saw */

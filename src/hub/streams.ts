@@ -1,7 +1,7 @@
 // The streams of agents: the open mailbox first, then the event log filtered to one agent, in order and each event once, or `reset`.
 // A stream reads what it missed from the log itself until it stands where the project's channel stands; then it is live.
 // Codes: too_many_streams, presence_stream_forbidden.
-import type { AgentRow, EventRow } from "../db/schema.ts";
+import type { AgentRow } from "../db/schema.ts";
 import { HubError } from "../protocol/errors.ts";
 import { formatCursor, parseCursor, type ResetReason } from "../protocol/events.ts";
 import { RESUME_EVENTS_MAX } from "../protocol/limits.ts";
@@ -13,6 +13,7 @@ import { describeError } from "./log.ts";
 import { settleDue } from "./mailbox.ts";
 import { isDue } from "./messages.ts";
 import { createPushed, type Pushed } from "./pushed.ts";
+import * as tokens from "./tokens.ts";
 
 /** Which stream an agent asks for. `lastEventId` is whatever the client sent; `token` is what opened the project, and revoking it ends the stream. */
 export type StreamRequest = { agent: AgentRow; presenceOnly: boolean; lastEventId: string | null; token?: OpenedBy };
@@ -20,7 +21,7 @@ type OpenedBy = { actor: string; project: string | null };
 export interface Streams {
   /** Call it before the answer starts. @throws HubError too_many_streams, presence_stream_forbidden */
   admit(request: StreamRequest): void;
-  /** Serves a stream until its client leaves, its agent signs off or gets a new key, its token is revoked, or the feed is lost. */
+  /** Serves a stream until its client leaves, its agent signs off or gets a new key, its token is revoked or expires, or the feed is lost. */
   serve(request: StreamRequest, sink: Sink): Promise<void>;
   /** Open streams of this process. */
   readonly size: number;
@@ -117,14 +118,10 @@ async function travel(journey: Journey): Promise<void> {
   }
 }
 
-/** Ends a stream when the token it was opened with is revoked, in whichever project's log that is written. */
+/** Ends a stream with the token it was opened with. */
 async function endWithToken(hub: Source, token: OpenedBy | undefined, end: () => void): Promise<() => void> {
   if (!token?.actor.startsWith("tok_")) return () => {}; // from the environment, or none at all
-  const listener = { event: ({ type }: EventRow) => (type === "token.revoked" ? end() : undefined), lost: end };
-  const { leave } = await hub.feeds.join(token.project ?? "", listener, token.actor);
-  const row = await hub.engine.read.tokens.find(token.actor); // revoked before we listened
-  if (row?.revokedAt !== null) end();
-  return leave;
+  return tokens.watchEnd(hub, { id: token.actor, project: token.project }, end);
 }
 
 /** `ready`, and what belongs before the log: a reset, the replay. @returns the event a resumed stream goes on from */

@@ -1,19 +1,45 @@
 // Tokens beside those of the environment: made by an admin, shown once, revocable. Only their SHA-256 is kept.
 // Codes: token_not_found.
-import type { TokenRow } from "../db/schema.ts";
+import type { EventRow, TokenRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
+import type { Hub } from "./hub.ts";
 import * as sessions from "./sessions.ts";
 
 /** What a caller may do: read metadata, act, or administer. `project` is an agent's or Runtime's place in one project. */
 export type Scope = TokenRow["scope"];
 const PREFIX_SHOWN = 10; // characters of the secret that lists show
 
+/** Whether a token counts at this time: neither revoked nor expired. */
+export const isLive = ({ revokedAt, expiresAt }: TokenRow, now: number): boolean => revokedAt === null && (expiresAt === null || expiresAt > now);
+
 /** The live token behind a secret, or undefined when it is unknown, revoked or expired. */
 export async function identify(read: Stores, secret: string, now: number): Promise<TokenRow | undefined> {
   const token = await read.tokens.findByHash(sha256(secret));
-  return token && token.revokedAt === null && (token.expiresAt === null || token.expiresAt > now) ? token : undefined;
+  return token && isLive(token, now) ? token : undefined;
+}
+
+/**
+ * Calls `end` once a token does not count any more: when it is revoked, in whichever project's log that is written, or when its time is over.
+ * @param project the token's own; null for one of every project
+ * @returns call it when nobody waits any more
+ */
+export async function watchEnd(
+  hub: Pick<Hub, "feeds" | "engine" | "sweepers">,
+  { id, project }: { id: string; project: string | null },
+  end: () => void,
+): Promise<() => void> {
+  const listener = { event: ({ type }: EventRow) => (type === "token.revoked" ? end() : undefined), lost: end };
+  const { leave } = await hub.feeds.join(project ?? "", listener, id);
+  const row = await hub.engine.read.tokens.find(id); // revoked before we listened
+  if (!row || row.revokedAt !== null) end();
+  const sweep = (now: number) => void (row && !isLive(row, now) && end());
+  hub.sweepers.add(sweep);
+  return () => {
+    hub.sweepers.delete(sweep);
+    leave();
+  };
 }
 
 /** Creates a token. The caller made the secret outside the write and shows it once. */

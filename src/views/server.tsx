@@ -152,7 +152,8 @@ async function readForm(request: Request): Promise<Uint8Array> {
 /** Only addresses of this hub: never another host, whatever a parameter says. */
 function redirectTo(request: Request, to: string): Response {
   const target = new URL(to, new URL("/", request.url));
-  const path = target.origin === new URL(request.url).origin ? `${target.pathname}${target.search}${target.hash}` : "/";
+  const isOurs = target.origin === new URL(request.url).origin && !target.pathname.startsWith("//");
+  const path = isOurs ? `${target.pathname}${target.search}${target.hash}` : "/";
   const headers = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
   return request.headers.get("hx-request") === "true"
     ? new Response(null, { status: 200, headers: { ...headers, "hx-redirect": path } })

@@ -16,10 +16,12 @@ import { SignIn } from "./ui/signin.tsx";
 
 type Notice = Parameters<typeof SignIn>[0]["notice"];
 
-/** The path to come back to: one of this hub, or the front page. */
+/** The path to come back to: one of this hub, or the front page. It is read as a browser reads it, which drops tabs and takes a backslash for a slash. */
 function backOf(value: string | null): string {
-  return value?.startsWith("/") && !value.startsWith("//") && !value.startsWith("/\\") && !/[\r\n]/.test(value) && value.length <= 2000 ? value : "/";
+  const url = value?.startsWith("/") && value.length <= 2000 ? URL.parse(value, HERE) : null;
+  return url?.origin === HERE && !url.pathname.startsWith("//") ? `${url.pathname}${url.search}${url.hash}` : "/";
 }
+const HERE = "http://hub.invalid";
 
 function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
   return (
@@ -53,7 +55,7 @@ export async function signInPage(hub: Hub, request: Request): Promise<Answer> {
   try {
     const secret = newSecret("kxs");
     await hub.engine.write("", (tx) => sessions.redeem(tx, link, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
-    return begun(request, secret, back);
+    return begun(hub, request, secret, back);
   } catch (error) {
     if (!(error instanceof HubError && error.code === "signin_link_invalid")) throw error;
     return refused(
@@ -83,7 +85,7 @@ export async function signIn(hub: Hub, request: Request): Promise<Answer> {
     );
   const secret = newSecret("kxs");
   await hub.engine.write("", (tx) => sessions.begin(tx, who, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
-  return begun(request, secret, back);
+  return begun(hub, request, secret, back);
 }
 
 async function whoHas(hub: Hub, token: string): Promise<{ role: sessions.Role; project: string | null; tokenId: string | null } | undefined> {
@@ -94,12 +96,12 @@ async function whoHas(hub: Hub, token: string): Promise<{ role: sessions.Role; p
   return stored && stored.scope !== "project" ? { role: stored.scope, project: stored.project, tokenId: stored.id } : undefined;
 }
 
-const begun = (request: Request, secret: string, back: string) =>
+const begun = (hub: Hub, request: Request, secret: string, back: string) =>
   new Response(null, {
     status: 303,
     headers: {
       location: back,
-      "set-cookie": sessionCookie(request, secret, SESSION_AGE_MS / 1000),
+      "set-cookie": sessionCookie(hub, request, secret, SESSION_AGE_MS / 1000),
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
     },
@@ -113,7 +115,7 @@ export async function signOut(hub: Hub, visit: Visit): Promise<Response> {
     status: 303,
     headers: {
       location: "/signin",
-      "set-cookie": sessionCookie(visit.request, "", 0),
+      "set-cookie": sessionCookie(hub, visit.request, "", 0),
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
     },

@@ -154,6 +154,23 @@ test("a stream ends when its token is revoked, and a token may open only so many
   expect((await open()).status).toBe(401);
 });
 
+test("a stream ends when the time of its token is over", async () => {
+  await using it = await openHubWorld({ localAdminTokenHash: sha256(ADMIN) });
+  const body = { name: "day", scope: "viewer", expiresInMs: 86_400_000 };
+  const { secret } = (await it.call("POST", "/v1/tokens", { headers: asAdmin, body })).body;
+  const request = new Request("http://127.0.0.1:7331/v1/ops/events?project=shop", { headers: { authorization: `Bearer ${secret}` } });
+  const frames = readFrames(await it.fetch(request));
+  expect((await frames.next()).value).toMatchObject({ event: "ready" });
+  const next = frames.next();
+  it.clock.now += 86_399_999;
+  for (const sweep of it.hub.sweepers) sweep(it.clock.now);
+  await it.call("GET", "/ready"); // turns enough for an end to be seen
+  expect(Bun.peek.status(next)).toBe("pending");
+  it.clock.now += 1;
+  for (const sweep of it.hub.sweepers) sweep(it.clock.now);
+  expect((await next).done).toBe(true);
+});
+
 test("metrics have the exact names and types, in text", async () => {
   await using it = await openWorld();
   const zoe = await register(it, "zoe");

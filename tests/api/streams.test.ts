@@ -434,6 +434,28 @@ describe.each(WORLDS)("%s streams", (kind, open) => {
       expect((await second.nextOf("presence")).data.agent.name).toBe("three");
     }, 30_000);
 
+    test("the end of the token's time ends them", async () => {
+      await using world = await openFleet(open);
+      const secret = await world.token("project", "p", world.clock.now + 1_000);
+      const { body } = await world.call(secret, "POST", "/v1/agents/register", { name: "one", project: "p" });
+      const headers = { "x-kxm-agent-key": body.agentKey, authorization: `Bearer ${secret}` };
+      const abort = new AbortController();
+      const url = `http://127.0.0.1:7331/v1/events?agentId=${body.agent.id}`;
+      const client = readStream(await world.fetch(new Request(url, { headers, signal: abort.signal })), abort);
+      opened.push(client);
+      expect((await client.nextOf("ready")).event).toBe("ready");
+      const sweep = () => {
+        for (const one of world.hub.sweepers) one(world.clock.now);
+      };
+      world.clock.now += 999;
+      sweep();
+      await world.call(undefined, "GET", "/ready"); // turns enough for an end to be seen
+      expect(Bun.peek.status(client.ended)).toBe("pending");
+      world.clock.now += 1;
+      sweep();
+      await client.ended;
+    }, 30_000);
+
     test("falling silent does not: what comes is still written", async () => {
       const me = await fresh();
       const client = await live(me);

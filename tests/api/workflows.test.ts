@@ -90,6 +90,9 @@ describe.each(WORLDS)("%s workflows", (_, world) => {
     const degrade = (reason: string, requirementKey = "review", headers: Record<string, string> = { authorization: "Bearer boss" }) =>
       it.call("POST", `/v1/workflows/${runId}/degradations`, { body: { stageId: "review", requirementKey, reason }, headers });
     expect((await degrade("x", "review", {})).status).toBe(401);
+    const body = { name: "other's admin", scope: "admin", project: "other" };
+    const { secret } = (await it.call("POST", "/v1/tokens", { body, headers: { authorization: "Bearer boss" } })).body;
+    expect((await degrade("x", "review", { authorization: `Bearer ${secret}` })).body.code).toBe("workflow_not_found");
     expect((await degrade("bob is away")).status).toBe(201);
     expect((await degrade("bob is away")).body.duplicate).toBe(true);
     expect((await degrade("another reason")).body.code).toBe("workflow_degradation_conflict");

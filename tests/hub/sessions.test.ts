@@ -111,6 +111,31 @@ describe.each(WORLDS)("%s sessions", (_, open) => {
     expect(await authenticate(second.session)).toBe(second.row.id);
   });
 
+  const makeToken = (expiresAt: number | null) =>
+    world.engine.write("", (tx) => tokens.create(tx, BY, { secret: newSecret("kxm"), name: "laptop", scope: "operator", project: null, expiresAt }));
+
+  test("a session does not outlive the token it began with", async () => {
+    const token = await makeToken(world.clock.now + HOUR_MS);
+    const { session, row } = await redeem(await makeLink({ tokenId: token.id }));
+    const late = await makeLink({ tokenId: (await makeToken(world.clock.now + 30_000)).id });
+    world.clock.now += 30_000;
+    expect((await attempt(redeem(late))).code).toBe("signin_link_invalid");
+    world.clock.now += HOUR_MS - 30_001;
+    expect(await authenticate(session)).toBe(row.id);
+    world.clock.now += 1;
+    expect(await authenticate(session)).toBe("session_required");
+  });
+
+  test("a link or session that was under way while its token was revoked comes to nothing", async () => {
+    const token = await makeToken(null);
+    await world.engine.write("", (tx) => tokens.revoke(tx, BY, token.id)); // after the caller was identified, before its write
+    expect((await attempt(makeLink({ tokenId: token.id }))).code).toBe("invalid_auth");
+    const fresh = { session: newSecret("kxs"), csrf: newSecret("kxs") };
+    const begin = world.engine.write("", (tx) => sessions.begin(tx, { role: "operator", project: null, tokenId: token.id }, fresh));
+    expect((await attempt(begin)).code).toBe("invalid_auth");
+    expect(await authenticate(fresh.session)).toBe("session_required");
+  });
+
   test("a form's secret counts for its own session only", async () => {
     const [mine, other] = [await redeem(await makeLink()), await redeem(await makeLink())];
     expect(() => sessions.requireCsrf(mine.row, mine.csrf)).not.toThrow();

@@ -50,7 +50,7 @@ export interface Fleet extends HubSeat, AsyncDisposable {
   /** An agent registered through the API, with its key. */
   register(name: string, more?: Record<string, unknown>): Promise<Registered>;
   /** A token made by an admin. */
-  token(scope: "project" | "operator" | "viewer", project?: string | null): Promise<string>;
+  token(scope: "project" | "operator" | "viewer", project?: string | null, expiresAt?: number | null): Promise<string>;
   /** Another hub on the same store: a process of its own on PostgreSQL, a second seat over the one engine on SQLite. */
   another(): Promise<HubSeat>;
   /** What the log of a project says, oldest first. */
@@ -113,9 +113,9 @@ export async function openFleet(open: OpenWorld, settings: Partial<HubSettings> 
       if (status >= 300) throw new Error(`${name} was not registered: ${body.code}`);
       return { id: body.agent.id, key: body.agentKey, name };
     },
-    async token(scope, project = null) {
+    async token(scope, project = null, expiresAt = null) {
       const secret = `${scope}-${newId("tok")}`;
-      const token = { secret, name: scope, scope, project, expiresAt: null };
+      const token = { secret, name: scope, scope, project, expiresAt };
       await world.engine.write(project ?? "", (tx) => tokens.create(tx, { actor: "admin", role: "admin" }, token));
       return secret;
     },

@@ -38,6 +38,49 @@ test("nobody signed in is led to the sign-in page and back", async () => {
   expect((await it.get("/signin?back=//evil.example")).html).not.toContain("evil");
 });
 
+test("signing in leads back to a page of this hub, however the way back is spelled", async () => {
+  await using it = await open();
+  const token = newSecret("kxm");
+  await it.hub.engine.write("", (tx) =>
+    tokens.create(tx, { actor: "admin", role: "admin" }, { secret: token, name: "me", scope: "viewer", project: null, expiresAt: null }),
+  );
+  const leadsTo = async (back: string) => {
+    const location = (await it.post("/signin", { token, back })).headers.get("location")!;
+    return [location, new URL(location, "http://127.0.0.1:7331/signin").origin];
+  };
+  // A browser drops tabs and line breaks from an address and reads a backslash as a slash before it looks for a host.
+  for (const back of [
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "/\t\\evil.example",
+    "/\n/evil.example",
+    "/.//evil.example",
+    "\t//evil.example",
+  ])
+    expect([back, ...(await leadsTo(back))]).toEqual([back, "/", "http://127.0.0.1:7331"]);
+  expect((await leadsTo("/runs/a%2Fb?tab=1#end"))[0]).toBe("/runs/a%2Fb?tab=1#end");
+});
+
+test("behind a proxy that speaks TLS the cookie never travels without it", async () => {
+  await using it = await openDashboard({
+    screens: [echo],
+    settings: { publicUrl: "https://kxm.example.com" },
+    hosts: new Set(["127.0.0.1:7331", "kxm.example.com"]),
+  });
+  const token = newSecret("kxm");
+  await it.hub.engine.write("", (tx) =>
+    tokens.create(tx, { actor: "admin", role: "admin" }, { secret: token, name: "me", scope: "viewer", project: null, expiresAt: null }),
+  );
+  const cookieOf = async (host: string) => {
+    const headers = { "content-type": "application/x-www-form-urlencoded", host };
+    const body = new URLSearchParams({ token }).toString();
+    return (await it.app.handle(new Request(`http://${host}/signin`, { method: "POST", headers, body }))).headers.get("set-cookie");
+  };
+  expect(await cookieOf("kxm.example.com")).toEndWith("; Secure");
+  expect(await cookieOf("127.0.0.1:7331")).not.toContain("Secure"); // this machine's own browser has no TLS to speak
+});
+
 test("a one-time link becomes a session cookie by a redirect to a clean address, once", async () => {
   await using it = await open();
   const secret = newSecret("kxl");
