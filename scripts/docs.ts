@@ -30,6 +30,11 @@ export const madeFiles = (): Record<string, string> => ({
   "docs/settings.md": settingsPage(),
   "docs/errors.md": errorsPage(),
   "docs/mcp.md": mcpPage(),
+  "src/cli/mcp-tools.json": `${JSON.stringify(
+    TOOLS.map(({ name, title, effect }) => ({ name, title, effect })),
+    undefined,
+    2,
+  )}\n`,
   "docs/agents.md": within("docs/agents.md", "programs", programTexts()),
   "ARCHITECTURE.md": within("ARCHITECTURE.md", "limits", limitTable()),
   "tests/api/openapi.golden.json": `${JSON.stringify(openapiDocument(ROUTES), undefined, 2)}\n`,

@@ -4,9 +4,13 @@ import type { Command } from "commander";
 import { bridge } from "../client/mcp-bridge.ts";
 import { define } from "./command.ts";
 import { defaultName } from "./identity.ts";
+import tools from "./mcp-tools.json";
 import { asProject, findTarget, type TargetOptions, withTarget } from "./target.ts";
 
 type McpOptions = TargetOptions & { as?: string; purpose: string };
+
+/** Made from the hub's catalogue by `npm run docs`, so that the command line need not load it; a test compares them. */
+const NAME_WIDTH = Math.max(...tools.map(({ name }) => name.length)) + 2;
 
 /** Adds `kxm mcp`. */
 export function addMcp(program: Command): void {
@@ -14,7 +18,8 @@ export function addMcp(program: Command): void {
     usage: "mcp",
     summary: "speak MCP on standard input and output",
     details:
-      "For the configuration of a coding agent; `kxm connect` writes it. The agent's name is KXM_AGENT_NAME; a taken one gets a suffix, said on standard error.",
+      "For the configuration of a coding agent; `kxm connect` writes it. The agent's name is KXM_AGENT_NAME; a taken one gets a suffix, said on standard error.\n" +
+      `Tools, each with its arguments in docs/mcp.md:\n${tools.map(({ name, title, effect }) => `  ${name.padEnd(NAME_WIDTH)}${title}${effect === "read" ? "" : " *"}`).join("\n")}\n* changes something`,
     examples: ["kxm mcp", "KXM_AGENT_NAME=reviewer kxm mcp --project shop"],
     options: (command) =>
       withTarget(command)
