@@ -11,8 +11,9 @@ import { SampleOverview } from "./stories/overview.tsx";
 import type { Story } from "./stories/story.tsx";
 import { Button } from "./ui/button.tsx";
 import { Flash } from "./ui/feedback.tsx";
-import { Layout, type LayoutProps } from "./ui/layout.tsx";
+import { Layout, type LayoutProps, SoloLayout } from "./ui/layout.tsx";
 import { Columns, PageHead, Section } from "./ui/page.tsx";
+import { SignIn } from "./ui/signin.tsx";
 
 export type { Story } from "./stories/story.tsx";
 
@@ -33,7 +34,7 @@ const StorySection = ({ story, now }: { story: Story; now: number }) => (
 );
 
 type StoriesProps = Pick<LayoutProps, "now" | "theme" | "events" | "navHref" | "palette"> & {
-  /** Only the story with this id, or `overview` for the sample page. */
+  /** Only the story with this id, or `overview` or `signin` for a sample page. */
   only?: string;
 };
 
@@ -75,6 +76,12 @@ export const StoriesPage = ({ only, ...props }: StoriesProps): Html => {
         <SampleOverview now={now} />
       </Layout>
     );
+  if (only === "signin")
+    return (
+      <SoloLayout title="Sign in" now={now} theme={props.theme}>
+        <SignIn action="/signin" hub="127.0.0.1:7331" back="/runs" idleHours={12} notice={SIGNIN_NOTICE} />
+      </SoloLayout>
+    );
   const stories = only ? STORIES.filter(({ id }) => id === only) : STORIES;
   const narrow = stories.filter(({ wide }) => !wide);
   const middle = Math.ceil(narrow.length / 2);
@@ -96,6 +103,8 @@ export const StoriesPage = ({ only, ...props }: StoriesProps): Html => {
     </Layout>
   );
 };
+
+const SIGNIN_NOTICE = { tone: "attn", title: "This link no longer works", text: "A sign-in link works once and for 60 seconds." } as const;
 
 const StorySections = ({ of, now }: { of: readonly Story[]; now: number }) => (
   <>

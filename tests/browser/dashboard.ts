@@ -45,12 +45,13 @@ export async function serveDashboard(): Promise<ServedDashboard> {
 export const sideways = (page: Page): Promise<number> =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-/** What axe finds, as sentences. The checker is a script the policy would refuse, so it is brought in from outside the page. */
-export async function findings(page: Page): Promise<string[]> {
+/** What axe finds, as sentences; `contrastOnly` is what differs between light and dark. The checker is a script the policy would refuse, so it is brought in from outside the page. */
+export async function findings(page: Page, { contrastOnly = false } = {}): Promise<string[]> {
   await page.evaluate(axe);
-  return page.evaluate(async () => {
+  return page.evaluate(async (contrastOnly) => {
     const { axe } = window as unknown as { axe: typeof import("axe-core") };
-    const { violations } = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
+    const all = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+    const { violations } = await axe.run(document, { runOnly: contrastOnly ? { type: "rule", values: ["color-contrast"] } : all });
     return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html.slice(0, 200)} ${nodes[0]?.failureSummary ?? ""}`);
-  });
+  }, contrastOnly);
 }

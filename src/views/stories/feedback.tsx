@@ -1,7 +1,9 @@
 // Stories of what KXM says back, and of text that is not ours.
 /** @jsxImportSource #jsx */
-import { Button } from "../ui/button.tsx";
-import { Command, Empty, FirstSteps, Flash, Notice, Progress, Skeleton } from "../ui/feedback.tsx";
+import { Act, Button } from "../ui/button.tsx";
+import { Command, Empty, FirstSteps, Flash, FlashBeside, Notice, Progress, Skeleton } from "../ui/feedback.tsx";
+import { Live } from "../ui/live.tsx";
+import { SectionNote } from "../ui/page.tsx";
 import { Ago } from "../ui/time.tsx";
 import { Untrusted } from "../ui/untrusted.tsx";
 import { HOSTILE, LONG_NAME, type Story, seconds, Variant } from "./story.tsx";
@@ -102,4 +104,30 @@ const empty: Story = {
   ),
 };
 
-export const FEEDBACK_STORIES: readonly Story[] = [untrusted, notices, empty];
+const acts: Story = {
+  id: "acts",
+  title: "Act, live region, result",
+  shows: ".act",
+  render: (now) => (
+    <>
+      <Variant name="posts, and is replaced by the answer">
+        <Act action="/stories" csrf="story" id="story-act">
+          <Button type="submit" small>
+            Acknowledge
+          </Button>
+        </Act>
+      </Variant>
+      <Variant name="keeps itself true">
+        <Live id="story-live" topic="stories" href="/ui/stories">
+          as of <Ago at={now} now={now} plain />
+        </Live>
+      </Variant>
+      <Variant name="comes beside a fragment">
+        <FlashBeside tone="ok" text="Acknowledged." />
+      </Variant>
+      <SectionNote>A note under the rows of a section.</SectionNote>
+    </>
+  ),
+};
+
+export const FEEDBACK_STORIES: readonly Story[] = [untrusted, notices, empty, acts];
