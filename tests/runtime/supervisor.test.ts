@@ -301,6 +301,20 @@ test("the saved token and the checkout's place are known before the first event 
   expect(JSON.parse(sync).payload.summary).toBe("[REDACTED:hub-token] in [path]");
 });
 
+/** Stops a process. One that was caught in the middle of a heartbeat, with the registry locked, goes on: nobody could take over from it. */
+function stoppedBetweenWrites(child: { kill(signal: "SIGSTOP" | "SIGCONT"): void }, registry: string): boolean {
+  child.kill("SIGSTOP");
+  using db = new Database(registry);
+  try {
+    db.run("begin immediate");
+    db.run("rollback");
+    return true;
+  } catch {
+    child.kill("SIGCONT");
+    return false;
+  }
+}
+
 test("a supervisor that was stopped for too long is replaced, finds out, and its writes are refused", async () => {
   using folder = temporaryFolder();
   const checkout = join(folder.path, "checkout");
@@ -309,8 +323,8 @@ test("a supervisor that was stopped for too long is replaced, finds out, and its
   const fixture = join(import.meta.dir, "appending-runtime-fixture.ts");
   await using first = await startRuntime(folder.path, env, fixture);
   const { projectKey } = await (await first.client()).register({ root: checkout, projectId: PROJECT_ID, name: "Demo" });
-  first.child.kill("SIGSTOP");
   const path = statePaths(folder.path).registry;
+  await until(() => stoppedBetweenWrites(first.child, path), "a stop that holds no lock");
   await until(() => {
     const db = new Database(path, { readonly: true });
     const { heartbeatAt } = db.query("select heartbeat_at as heartbeatAt from supervisor").get() as any;
