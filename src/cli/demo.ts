@@ -97,7 +97,12 @@ function startRuntime(folder: string, url: string, world: World, trouble: (text:
   }
   const env = { ...world.env, KXM_STATE_HOME: join(folder, "state"), KXM_URL: url, KXM_PROJECT: PROJECT, KXM_TOKEN: "", KXM_AUTH_TOKEN: "" };
   const [program, ...args] = runtimeCommand();
-  const child = spawn(program!, [...args, "run", "--json"], { cwd: checkout, env: env as NodeJS.ProcessEnv, stdio: ["ignore", "ignore", "pipe"] });
+  // It ends with this process, also when this one is killed: nothing else holds the other end of its standard input.
+  const child = spawn(program!, [...args, "run", "--json", "--until-stdin-ends"], {
+    cwd: checkout,
+    env: env as NodeJS.ProcessEnv,
+    stdio: ["pipe", "ignore", "pipe"],
+  });
   child.stderr.on("data", (data: Buffer) => trouble(data.toString().trim()));
   return {
     async run() {

@@ -35,6 +35,7 @@ export const RUNTIME_ERRORS = {
   run_not_accepting: { status: 409, hint: "The run is in a state that does not accept this; `kxm runs show` tells." },
   command_conflict: { status: 409, hint: "Use a new command id for a different command." },
   command_refused: { status: 409, hint: "See the reason." },
+  harness_missing: { status: 409, hint: "Install the program, or name another harness; `kxm harness list` shows what is here." },
   hub_not_bound: { status: 409, hint: "Bind this machine to a hub with `kxm runtime bind`." },
 } as const satisfies Record<string, { status: number; hint: string }>;
 

@@ -6,11 +6,13 @@ import { startSupervisor } from "./supervisor.ts";
 
 const HELP = `kxm-runtime ${VERSION}: the supervisor of this user's runs on this machine
 
-Usage: kxm-runtime run [--json]
+Usage: kxm-runtime run [--json] [--until-stdin-ends]
        kxm-runtime --version | --help
 
   run      start in the foreground; \`kxm runtime start\` does the same in the background
   --json   print one JSON line when it serves, instead of a sentence
+  --until-stdin-ends
+           end with whoever holds its standard input, even if that one is killed
 
 Settings
   KXM_STATE_HOME                 folder of its state (an absolute path)
@@ -27,19 +29,20 @@ async function main(args: string[]): Promise<number> {
   if (args.includes("--version") || args.includes("-v")) return say(`${VERSION}\n`, EXIT.ok);
   if (args.includes("--help") || args.includes("-h")) return say(HELP, EXIT.ok);
   const [command, ...rest] = args;
-  const unknown = rest.find((arg) => arg !== "--json");
+  const unknown = rest.find((arg) => arg !== "--json" && arg !== "--until-stdin-ends");
   if (command !== "run" || unknown !== undefined) {
     const wrong = command !== "run" ? (command ?? "nothing") : unknown;
     process.stderr.write(`kxm-runtime: ${JSON.stringify(wrong)} is no command of it. Try kxm-runtime --help.\n`);
     return EXIT.usage;
   }
-  return run(rest.includes("--json"));
+  return run({ json: rest.includes("--json"), untilStdinEnds: rest.includes("--until-stdin-ends") });
 }
 
-async function run(json: boolean): Promise<number> {
+async function run({ json, untilStdinEnds }: { json: boolean; untilStdinEnds: boolean }): Promise<number> {
   try {
     const supervisor = await startSupervisor({ env: process.env, version: VERSION, makeEngine });
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void supervisor.stop());
+    if (untilStdinEnds) void ended(process.stdin).then(() => supervisor.stop());
     const { runtimeId, port, generation, paths } = supervisor;
     const facts = { runtimeId, pid: process.pid, port, generation, stateRoot: paths.root };
     process.stdout.write(json ? `${JSON.stringify(facts)}\n` : `Runtime ${runtimeId} serves this machine (process ${process.pid}, port ${port}).\n`);
@@ -48,6 +51,14 @@ async function run(json: boolean): Promise<number> {
   } catch (error) {
     return fail(error);
   }
+}
+
+/** Resolves when nobody can write to a stream any more. What is written is not read. */
+async function ended(stream: NodeJS.ReadStream): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const event of ["end", "close", "error"]) stream.once(event, () => resolve());
+  stream.resume();
+  return promise;
 }
 
 function fail(error: unknown): number {

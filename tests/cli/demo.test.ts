@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { play } from "../../src/cli/demo-agents.ts";
 import { ask, open } from "../../src/client/http.ts";
 import { readFrames } from "../../src/client/sse.ts";
+import { until } from "../support/fleet.ts";
 import { openPlace } from "../support/program.ts";
 import { serveHub } from "../support/served.ts";
 
@@ -55,6 +56,16 @@ test("kxm demo serves a dashboard and a run, ends with Ctrl-C, and leaves neithe
   expect(existsSync(folder)).toBe(false);
   const left = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && environmentOf(pid).includes(`KXM_STATE_HOME=${folder}`));
   expect(left).toEqual([]);
+}, 60_000);
+
+test("a demo that is killed takes its Runtime with it", async () => {
+  await using place = await openPlace();
+  const demo = await place.startHub({ command: "demo", env: { TMPDIR: place.folder } });
+  const folder = join(place.folder, readdirSync(place.folder).find((name) => name.startsWith("kxm-demo-"))!);
+  const ofDemo = () => readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && environmentOf(pid).includes(`KXM_STATE_HOME=${folder}`));
+  await until(() => existsSync(join(folder, "state/runtime/registry.db")) && ofDemo().length > 0, "its Runtime", 20_000);
+  await demo.end("SIGKILL");
+  await until(() => ofDemo().length === 0, "its Runtime to end", 20_000);
 }, 60_000);
 
 function environmentOf(pid: string): string {

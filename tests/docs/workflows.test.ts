@@ -84,10 +84,11 @@ test("docs/runtime.md names every refusal of the Runtime and every command of ru
     expect(runtime).toContain(`kxm runs ${command}`);
 });
 
-test("docs/harnesses.md has every harness with the version its row was checked with", () => {
+test("docs/harnesses.md has every harness with the version its row was checked with and its signs of a sign-in", () => {
   const harnesses = page("harnesses.md");
-  for (const { id, checked } of Object.values(HARNESS_TABLE)) {
+  for (const { id, checked, signIn } of Object.values(HARNESS_TABLE)) {
     expect(harnesses).toContain(`| \`${id}\` |`);
+    for (const sign of [...signIn.files, ...signIn.env]) expect(harnesses, `${id}: ${sign}`).toContain(`\`${sign}\``);
     if (checked) expect(harnesses).toContain(`\`${checked.name}\` ${checked.version}`);
   }
 });

@@ -4,6 +4,7 @@ import { sha256 } from "../../protocol/canonical.ts";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { EngineParts, Project } from "../contract.ts";
 import type { Workspace } from "../engine/local.ts";
+import { HARNESS_TABLE } from "../harness/table.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { privateFolder } from "../paths.ts";
 import { readSpec, readSpecs, type WorkerSpec, writeSpecs } from "./spec.ts";
@@ -31,10 +32,11 @@ export class Workers {
     }
   }
 
-  /** Adds a worker, or replaces the one of the same name. @throws RuntimeRefusal runtime_protocol_error, hub_not_bound */
+  /** Adds a worker, or replaces the one of the same name. @throws RuntimeRefusal runtime_protocol_error, hub_not_bound, harness_missing */
   async add(given: unknown): Promise<WorkerReport> {
     const spec = readSpec(given);
     if (!this.parts.hub(this.project)) throw new RuntimeRefusal("hub_not_bound", "a worker needs a hub, and this machine is bound to none");
+    this.requireProgram(spec);
     await this.remove(spec.name, "suspend");
     writeSpecs(this.project.folder, [...readSpecs(this.project.folder), spec]);
     return this.begin(spec).report();
@@ -61,6 +63,13 @@ export class Workers {
     const all = [...this.workers.values()];
     this.workers.clear();
     await Promise.all(all.map((worker) => worker.end(how)));
+  }
+
+  /** A worker whose program is not here could only fail every request. */
+  private requireProgram({ harness, command }: WorkerSpec): void {
+    const program = HARNESS_TABLE[harness].program ?? command?.[0];
+    if (program === undefined || this.parts.machine.programs.find(program, process.env, this.project.root)) return;
+    throw new RuntimeRefusal("harness_missing", `the program ${program} is not installed on this machine`);
   }
 
   private begin(spec: WorkerSpec): Worker {

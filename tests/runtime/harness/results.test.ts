@@ -115,6 +115,20 @@ const GOOD: [keyof typeof HARNESS_TABLE, string, Partial<Turn>][] = [
     ),
     { sessionId: "q-1", model: "standin", usage: { inputTokens: 222, outputTokens: 44, cacheReadTokens: 0, costKind: "unknown" } },
   ],
+  // As Cursor's documentation shows it: the program is not in the package registry, so no turn of it was recorded here.
+  [
+    "cursor-agent",
+    json(
+      { type: "system", subtype: "init", apiKeySource: "login", cwd: "/work", session_id: "u-1", model: "Auto", permissionMode: "default" },
+      { type: "user", message: { role: "user", content: [{ type: "text", text: "x" }] }, session_id: "u-1" },
+      { type: "assistant", message: { role: "assistant", content: [{ type: "text", text: "I look first." }] }, session_id: "u-1" },
+      { type: "tool_call", subtype: "started", call_id: "t-1", tool_call: { readToolCall: { args: { path: "a.ts" } } }, session_id: "u-1" },
+      { type: "tool_call", subtype: "completed", call_id: "t-1", tool_call: { readToolCall: { result: { success: {} } } }, session_id: "u-1" },
+      { type: "assistant", message: { role: "assistant", content: [{ type: "text", text: REPLY }] }, session_id: "u-1" },
+      { type: "result", subtype: "success", duration_ms: 5234, duration_api_ms: 5234, is_error: false, result: REPLY, session_id: "u-1" },
+    ),
+    { sessionId: "u-1", model: "Auto", usage: { costKind: "unknown" } },
+  ],
 ];
 for (const [harness, stdout, expected] of GOOD) {
   test(`${harness}: a turn that went well`, () => {
@@ -163,6 +177,13 @@ const BAD: [keyof typeof HARNESS_TABLE, string, string, Partial<Output>?][] = [
     json({ type: "result", subtype: "error_during_execution", is_error: true, error: { message: "[API Error: 401 bad key]" } }),
     "not_signed_in",
   ],
+  [
+    "cursor-agent",
+    "",
+    "not_signed_in",
+    { stderr: "Error: Authentication required. Please run 'agent login' first, or set CURSOR_API_KEY.", exitCode: 1 },
+  ],
+  ["cursor-agent", json({ type: "assistant", message: { content: [{ type: "text", text: REPLY }] } }), "no_result"],
   ["command", REPLY, "program_failed", { exitCode: 3 }],
 ];
 for (const [harness, stdout, expected, more] of BAD)

@@ -151,6 +151,9 @@ test("workers are listed, replaced by name, stopped, and refused when they make 
     { name: "x", harness: "echo", shell: "y" },
   ])
     await expect(add(world, wrong)).rejects.toMatchObject({ code: "runtime_protocol_error" });
+  const missing = { name: "x", harness: "command", command: ["no-such-program-here"] };
+  await expect(add(world, missing)).rejects.toMatchObject({ code: "harness_missing", message: expect.stringContaining("no-such-program-here") });
+  expect((await world.call("GET", "/v1/projects/:projectKey/workers")).workers).toHaveLength(1);
   const stop = () => world.call("POST", "/v1/projects/:projectKey/workers/:name/stop", { name: "REVIEWER" });
   expect(await stop()).toMatchObject({ stopped: true });
   expect(await stop()).toMatchObject({ stopped: false });
