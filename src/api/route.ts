@@ -14,8 +14,11 @@ type CallerOf<C extends Credential> = C extends "agent"
       : TokenCaller;
 type Read<S> = S extends TObject ? Static<S> : Record<string, never>;
 
-/** The part of Bun's server that routes need: lifting the idle timeout of a stream or long poll. */
-export type StreamServer = { timeout(request: Request, seconds: number): void } | null | undefined;
+/** The part of Bun's server that routes need: lifting the idle timeout of a stream or long poll, and where a request came from. */
+export type StreamServer =
+  | { timeout(request: Request, seconds: number): void; requestIP?(request: Request): { address: string } | null }
+  | null
+  | undefined;
 
 /** One request, checked and read. */
 export interface Call<P, Q, B, C extends Credential> {

@@ -20,6 +20,7 @@ import { sessionRoutes } from "./sessions.ts";
 import { streamRoutes } from "./streams.ts";
 import { syncRoutes } from "./sync.ts";
 import { tokenRoutes } from "./tokens.ts";
+import { webhookArrivalRoutes } from "./webhook-arrivals.ts";
 import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
 import { webhookRoutes } from "./webhooks.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -48,6 +49,7 @@ export const ROUTES: readonly Route[] = [
   ...contextRoutes,
   ...searchRoutes,
   // who is told
+  ...webhookArrivalRoutes,
   ...webhookEndpointRoutes,
   // who may do what
   ...tokenRoutes,

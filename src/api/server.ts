@@ -17,7 +17,7 @@ import { ROUTES } from "./routes.ts";
 type Incoming = {
   request: Request;
   params: Record<string, string>;
-  server: (NonNullable<StreamServer> & { requestIP?(request: Request): { address: string } | null }) | null;
+  server: NonNullable<StreamServer> | null;
 };
 
 /** The API over one hub, as an Elysia app to listen with or to mount. @param rules who may call; `hosts` is filled in once the port is known */

@@ -8,6 +8,7 @@ import {
   DeliveriesQuery,
   DeliveryAnswer,
   DeliveryList,
+  DisableBody,
   EndpointAnswer,
   EndpointBody,
   EndpointCreated,
@@ -104,6 +105,24 @@ const enable = route({
   },
 });
 
+const disable = route({
+  method: "POST",
+  path: "/v1/webhook-endpoints/:id/disable",
+  operationId: "disableWebhookEndpoint",
+  tag: "webhook endpoints",
+  summary: "Stops a receiver: it is told of nothing until it is enabled. A repeat changes nothing.",
+  credential: "admin-configured",
+  params: EndpointParams,
+  body: DisableBody,
+  answers: { 200: EndpointAnswer },
+  errors: ["endpoint_not_found"],
+  run: async ({ hub, caller, params, body, request }) => {
+    const { project } = await endpointFor(hub, caller, params.id);
+    const row = await hub.engine.write(project, (tx) => endpoints.disableByHand(tx, byOf(caller, request), params.id, body.reason));
+    return { status: 200, body: { endpoint: endpoints.toEndpoint(row) } };
+  },
+});
+
 const remove = route({
   method: "DELETE",
   path: "/v1/webhook-endpoints/:id",
@@ -182,4 +201,4 @@ const replay = route({
   },
 });
 
-export const webhookEndpointRoutes: readonly Route[] = [create, list, rotate, enable, remove, test, log, replay];
+export const webhookEndpointRoutes: readonly Route[] = [create, list, rotate, enable, disable, remove, test, log, replay];

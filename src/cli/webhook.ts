@@ -1,6 +1,7 @@
 // `kxm webhook`: who is told of a project's events, and how the deliveries went.
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
+import type { ArrivalsAnswer } from "../protocol/webhook-arrivals.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../protocol/webhook-endpoints.ts";
 import { ago } from "./ago.ts";
 import { type Call, define, group, number } from "./command.ts";
@@ -98,6 +99,42 @@ export function addWebhook(program: Command): void {
       );
     },
   });
+  define<TargetOptions & { outcome: string; definition?: string; limit: number }>(webhook, {
+    usage: "incoming",
+    summary: "signed deliveries that came in, newest first, and what was made of them",
+    examples: ["kxm webhook incoming --outcome refused", "kxm webhook incoming --definition release"],
+    options: (command) =>
+      command
+        .option("--outcome <word>", "all, accepted, duplicate, ignored or refused", "all")
+        .option("--definition <id>", "only those to this definition")
+        .option("--limit <number>", "at most so many", number(1, 200), 30),
+    run: async ({ options, out, world }) => {
+      const target = findTarget(world, options);
+      const { outcome, definition: definitionId, limit } = options;
+      const { body } = await ask<ArrivalsAnswer>(asOperator(target), "GET", "/v1/webhook-arrivals", {
+        query: { project: target.project, outcome, limit, ...(definitionId !== undefined && { definitionId }) },
+        signal: world.stopping,
+      });
+      out.result(body, () =>
+        out.table(
+          body.arrivals,
+          [
+            { title: "definition", value: ({ definitionId }) => definitionId },
+            { title: "delivery", value: ({ deliveryId = "", verified }) => `${oneLine(deliveryId, 40)}${verified ? "" : " (claimed)"}` },
+            {
+              title: "outcome",
+              value: ({ outcome, count }) => (count > 1 ? `${outcome} ×${count}` : outcome),
+              style: ({ outcome }) => (outcome === "refused" ? "bad" : outcome === "accepted" ? "good" : undefined),
+            },
+            { title: "why", value: ({ reason = "", runId = "" }) => oneLine(reason || runId, 60) },
+            { title: "from", value: ({ sender = "" }) => sender },
+            { title: "age", value: ({ at }) => ago(at), align: "right" },
+          ],
+          "Nothing has come in yet.",
+        ),
+      );
+    },
+  });
   define<TargetOptions>(webhook, {
     usage: "rotate <endpoint>",
     summary: "make a new secret; the old one signs on for a day",
@@ -105,6 +142,16 @@ export function addWebhook(program: Command): void {
     run: async (call) => {
       const answer = await act<{ secret: string }>(call, "POST", one(call.args[0]!, "rotate"));
       call.out.result(answer, (out) => out.line(answer.secret));
+    },
+  });
+  define<TargetOptions & { reason: string }>(webhook, {
+    usage: "disable <endpoint>",
+    summary: "stop telling a receiver, until it is enabled",
+    examples: ["kxm webhook disable whk_0190… --reason 'moves to another host'"],
+    options: (command) => command.option("--reason <text>", "shown beside the endpoint and kept in the audit", "disabled by hand"),
+    run: async (call) => {
+      const answer = await act<object>(call, "POST", one(call.args[0]!, "disable"), { reason: call.options.reason });
+      call.out.result(answer, (out) => out.line("disabled"));
     },
   });
   for (const [verb, summary] of [

@@ -16,6 +16,7 @@ export const TIMED = [
   "alerts",
   "syncConflicts",
   "webhookDeliveries",
+  "webhookArrivals",
   "syncRuns",
   "runtimes",
   "audit",
@@ -74,7 +75,7 @@ const numbersOf = (rows: { rows: number; bytes: number }[]): Due => ({ rows: Num
 /** Conditions name the columns of partial indexes the way those indexes do, so that SQLite's planner takes them. */
 function rulesOf(tables: Dialect["tables"]): Record<Timed, Rule> {
   const { messages, leases, workflowRuns, contextItems, runtimeCommands, approvals, alerts, syncConflicts } = tables;
-  const { webhookDeliveries, syncRuns, runtimePresence, audit, sessions } = tables;
+  const { webhookDeliveries, webhookArrivals, syncRuns, runtimePresence, audit, sessions } = tables;
   return {
     messages: { table: messages, at: messages.endedAt, ended: sql`ended_at is not null`, size: sizeOf(messages.content, messages.replyContent) },
     leaseHolders: { table: leases, at: leases.freedAt, ended: sql`holder_id is not null and freed_at is not null`, size: sql`0` },
@@ -110,6 +111,7 @@ function rulesOf(tables: Dialect["tables"]): Record<Timed, Rule> {
       ended: sql`finished_at is not null`,
       size: sizeOf(webhookDeliveries.body),
     },
+    webhookArrivals: { table: webhookArrivals, at: webhookArrivals.at, size: sizeOf(webhookArrivals.reason) },
     syncRuns: {
       table: syncRuns,
       at: syncRuns.lastReceivedAt,

@@ -7,11 +7,21 @@ import type { Dialect } from "./dialect.ts";
 export type Old = { id: string; project: string };
 
 /** Kinds of rows with an id of their own. */
-export const KINDS = ["workflowRuns", "contextItems", "runtimeCommands", "approvals", "alerts", "syncConflicts", "webhookDeliveries"] as const;
+export const KINDS = [
+  "workflowRuns",
+  "contextItems",
+  "runtimeCommands",
+  "approvals",
+  "alerts",
+  "syncConflicts",
+  "webhookDeliveries",
+  "webhookArrivals",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 export function retentionStore({ db, tables, now }: Dialect) {
-  const { workflowRuns, workflowJournal, contextItems, runtimeCommands, approvals, alerts, syncConflicts, webhookDeliveries } = tables;
+  const { workflowRuns, workflowJournal, contextItems, runtimeCommands, approvals, alerts, syncConflicts, webhookDeliveries, webhookArrivals } =
+    tables;
   // Conditions name the columns of partial indexes the way those indexes do, so that SQLite's planner takes them.
   const rules: Record<Kind, { table: typeof alerts; old: (before: number) => SQL | undefined }> = {
     workflowRuns: {
@@ -30,6 +40,7 @@ export function retentionStore({ db, tables, now }: Dialect) {
       old: (before) => and(lt(syncConflicts.acknowledgedAt, before), lt(syncConflicts.lastAt, before)),
     },
     webhookDeliveries: { table: webhookDeliveries as never, old: (before) => lt(webhookDeliveries.finishedAt, before) },
+    webhookArrivals: { table: webhookArrivals as never, old: (before) => lt(webhookArrivals.at, before) },
   };
   return {
     /** Rows of a kind that ended before a time, at most `limit`. */

@@ -31,6 +31,7 @@ export type WebhookRow = Tables["webhooksOut"]["$inferSelect"];
 export type DeliveryRow = Tables["webhookDeliveries"]["$inferSelect"];
 export type CostRow = Tables["costSums"]["$inferSelect"];
 export type BudgetRow = Tables["budgets"]["$inferSelect"];
+export type ArrivalRow = Tables["webhookArrivals"]["$inferSelect"];
 export type UpkeepRow = Tables["upkeepJobs"]["$inferSelect"];
 
 /** Topics of the event log; the dashboard's signals carry the same words. */
@@ -633,6 +634,41 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
 
   // Revisions of context items and journal entries, and how often something was deleted (then pools start over).
   contextCounters: table("context_counters", { project: text().primaryKey(), lastRevision: integer().notNull(), purges: integer().notNull() }),
+
+  // --- incoming webhooks ----------------------------------------------------------------------------------------------------------------------
+  webhookArrivals: table(
+    "webhook_arrivals",
+    {
+      id: text().primaryKey(),
+      fold: text().notNull(), // its id; for what nobody signed: definition, reason and hour, so that it is one row
+      project: text().notNull(),
+      definitionId: text().notNull(),
+      kind: text().$type<"start" | "signal">().notNull(),
+      outcome: text().$type<"accepted" | "duplicate" | "ignored" | "refused">().notNull(),
+      verified: integer().notNull(), // 0: everything else in the row is only claimed
+      code: text(),
+      reason: text(),
+      deliveryId: text(),
+      event: text(),
+      sender: text(), // the address it came from, as the hub saw it
+      program: text(), // what the sender calls itself
+      runId: text(),
+      signalKey: text(),
+      count: integer().notNull(),
+      at: integer().notNull(), // of the newest
+    },
+    (t) => [
+      uniqueIndex("webhook_arrivals_fold").on(t.fold),
+      index("webhook_arrivals_project").on(t.project, t.at, t.id),
+      index("webhook_arrivals_of_outcome").on(t.project, t.outcome, t.at, t.id),
+      index("webhook_arrivals_definition").on(t.definitionId, t.at, t.id),
+      index("webhook_arrivals_at").on(t.at),
+      check("webhook_arrivals_kind", sql`kind in ('start', 'signal')`),
+      check("webhook_arrivals_outcome", sql`outcome in ('accepted', 'duplicate', 'ignored', 'refused')`),
+      check("webhook_arrivals_verified", sql`verified in (0, 1)`),
+      check("webhook_arrivals_count", sql`count >= 1`),
+    ],
+  ),
 
   // --- outgoing webhooks ----------------------------------------------------------------------------------------------------------------------
   webhooksOut: table(

@@ -30,6 +30,7 @@ import { signinLinkStore } from "./signin-links.ts";
 import { syncStore } from "./sync.ts";
 import { tokenStore } from "./tokens.ts";
 import { upkeepStore } from "./upkeep.ts";
+import { webhookArrivalStore } from "./webhook-arrivals.ts";
 import { webhookEndpointStore } from "./webhook-endpoints.ts";
 import { workflowStore } from "./workflows.ts";
 
@@ -67,6 +68,7 @@ const STORES = {
   context: contextStore,
   journal: journalStore,
   workflows: workflowStore,
+  webhookArrivals: webhookArrivalStore,
   webhookEndpoints: webhookEndpointStore,
   search: searchStore,
   costs: costStore,

@@ -1,5 +1,5 @@
 // Endpoints of outgoing webhooks and the log of their deliveries.
-import { and, asc, desc, eq, isNull, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, isNull, lt, lte, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { DeliveryRow, WebhookRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -53,6 +53,20 @@ export function webhookEndpointStore({
       .orderBy(desc(deliveries.id))
       .limit(slot("limit")),
   );
+  const newest = db
+    .select({ state: deliveries.state, createdAt: deliveries.createdAt })
+    .from(deliveries)
+    .where(eq(deliveries.webhookId, slot("webhookId")))
+    .orderBy(desc(deliveries.id))
+    .limit(slot("limit"))
+    .as("newest");
+  const counts = all(
+    db
+      .select({ state: newest.state, count: sql<number>`count(*)`.as("total") })
+      .from(newest)
+      .where(gte(newest.createdAt, slot("since")))
+      .groupBy(newest.state),
+  );
   const due = all(
     db
       .select()
@@ -84,6 +98,9 @@ export function webhookEndpointStore({
     lockDelivery: (id: string) => lockDelivery({ id }),
     /** Newest first, before an id. */
     log: (webhookId: string, before: string, limit: number) => log({ webhookId, before, limit }),
+    /** How many deliveries were made since a time, by state; of the newest `limit`. */
+    counts: async (webhookId: string, since: number, limit: number): Promise<Map<DeliveryRow["state"], number>> =>
+      new Map((await counts({ webhookId, since, limit })).map(({ state, count }) => [state, Number(count)])),
     due: (at: number, limit: number) => due({ at, limit }),
     insertDeliveries: insertAll(deliveries),
     updateDelivery: (row: DeliveryRow) => updateDelivery(row),

@@ -45,6 +45,10 @@ export const isPublicAddress = (address: string): boolean => {
 };
 
 const refused = (why: string) => new HubError("invalid_webhook_url", `the address is refused: ${why}`);
+const privately = () =>
+  new HubError("invalid_webhook_url", "the address is refused: its host is not public", {
+    hint: "If this exact host and port is meant, allow it: `kxm webhook add … --allow-private`, allowPrivate in the API, the box on the page.",
+  });
 
 /**
  * Checks an address without asking the network.
@@ -57,13 +61,13 @@ export function checkAddress(url: string, allowPrivate: boolean): URL {
   if (parsed.username || parsed.password) throw refused("it must not hold a user name or password");
   if (parsed.hash) throw refused("it must not have a fragment");
   if (allowPrivate) return parsed;
-  if (parsed.protocol !== "https:") throw refused("it must be https");
   const host = parsed.hostname
     .replace(/^\[|\]$/g, "")
     .replace(/\.$/, "")
     .toLowerCase();
+  if (isIP(host) ? !isPublicAddress(host) : NAMES_REFUSED.test(host) || !host.includes(".")) throw privately();
+  if (parsed.protocol !== "https:") throw refused("it must be https");
   if (PORTS_REFUSED.has(Number(parsed.port || 443))) throw refused("its port belongs to another kind of service");
-  if (isIP(host) ? !isPublicAddress(host) : NAMES_REFUSED.test(host) || !host.includes(".")) throw refused("its host is not public");
   return parsed;
 }
 

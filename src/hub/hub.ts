@@ -12,6 +12,7 @@ import { createPresence, type Presence } from "./presence.ts";
 import type { HubSettings } from "./settings.ts";
 import { createStreams, type Streams } from "./streams.ts";
 import type { StoreWork } from "./upkeep.ts";
+import { type Arrivals, createArrivals } from "./webhook-arrivals.ts";
 import type { Definitions } from "./workflows/definitions.ts";
 
 /** One hub process over one store. Holds no HTTP, no HTML and no clock of its own. */
@@ -31,6 +32,8 @@ export interface Hub {
   readonly known: Known;
   /** Live events of each project, followed once per process. */
   readonly feeds: Feeds;
+  /** Incoming deliveries that wait to be noted. */
+  readonly arrivals: Arrivals;
   /** The open streams of agents. */
   readonly streams: Streams;
   readonly log: Log;
@@ -70,6 +73,7 @@ export function openHub(parts: {
     feeds: createFeeds(engine),
     pools: createPools(parts.memory ?? (() => [])),
     sweepers: new Set<(now: number) => void>(),
+    arrivals: createArrivals({ clock, newId: parts.newId ?? newId }),
   };
   const hub = {
     engine,

@@ -14,6 +14,7 @@ import * as search from "./search.ts";
 import * as sessions from "./sessions.ts";
 import { type StorageTrouble, watchStorage } from "./storage-watch.ts";
 import * as upkeep from "./upkeep.ts";
+import * as arrivals from "./webhook-arrivals.ts";
 import { failOverdue } from "./workflows/endings.ts";
 import { lockRun } from "./workflows/runs.ts";
 
@@ -48,6 +49,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
     { name: "stale", everyMs: Math.max(250, settings.staleMs / 3), run: sweepStale },
     { name: "presence", everyMs: PRESENCE_FLUSH_MS, run: (hub) => flushPresence(hub).then(() => 0), last: true },
     { name: "use", everyMs: USE_FLUSH_MS, run: writeUse, last: true },
+    { name: "arrivals", everyMs: SWEEP_INTERVAL_MS, run: (hub) => arrivals.flush(hub).then(() => 0), last: true },
     { name: "activity", lane: "upkeep", everyMs: ACTIVITY_INTERVAL_MS, run: (hub) => countActivity(hub).then(() => 0) },
     { name: "budgets", lane: "upkeep", everyMs: BUDGET_INTERVAL_MS, run: budgets.watch },
     { name: "search", lane: "upkeep", everyMs: SWEEP_INTERVAL_MS, run: (hub) => search.index(hub).then(() => 0) },

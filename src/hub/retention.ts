@@ -34,6 +34,7 @@ export const keptFor = (hub: Pick<Hub, "settings">) =>
     alerts: DECIDED_RETENTION_MS,
     syncConflicts: DECIDED_RETENTION_MS,
     webhookDeliveries: DELIVERY_RETENTION_MS,
+    webhookArrivals: DELIVERY_RETENTION_MS,
     syncRuns: SYNC_RETENTION_MS,
     silentSyncRuns: SYNC_SILENT_RETENTION_MS,
     runtimes: RUNTIME_RETENTION_MS,
@@ -94,6 +95,7 @@ const TOPICS: Record<Kind, Topic> = {
   alerts: "alerts",
   syncConflicts: "sync",
   webhookDeliveries: "webhooks",
+  webhookArrivals: "webhooks",
 };
 
 const sweepKind =

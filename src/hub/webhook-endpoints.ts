@@ -6,10 +6,10 @@ import { iso, isoOrNone } from "../protocol/time.ts";
 import {
   ENDPOINTS_MAX,
   type EndpointBody,
-  EVENT_PATTERN,
   SECRET_OVERLAP_MS,
   type WebhookDelivery,
   type WebhookEndpoint,
+  wrongPattern,
 } from "../protocol/webhook-endpoints.ts";
 
 type By = { actor: string } & AuditNote;
@@ -46,8 +46,8 @@ export const secretsInForce = ({ secrets }: WebhookRow, now: number): string[] =
 /** Creates an endpoint. Its address was checked and its secret made outside the write. It hears of what happens from now on. */
 export async function create(tx: Tx, by: By, request: EndpointBody & { secret: string }): Promise<WebhookRow> {
   const { project, url, eventTypes, allowBodies, allowPrivate, secret } = request;
-  const wrong = eventTypes.find((pattern) => !EVENT_PATTERN.test(pattern));
-  if (wrong !== undefined) throw new HubError("protocol_error", `eventTypes holds ${wrong.slice(0, 64)}, which is not topic.type, topic.* or *`);
+  const wrong = eventTypes.map(wrongPattern).find((why) => why !== undefined);
+  if (wrong !== undefined) throw new HubError("protocol_error", `eventTypes: ${wrong}`);
   if ((await tx.webhookEndpoints.ofProject(project, ENDPOINTS_MAX)).length >= ENDPOINTS_MAX)
     throw new HubError("protocol_error", `${project} has ${ENDPOINTS_MAX} endpoints already`);
   const row: WebhookRow = {
@@ -101,6 +101,13 @@ export async function enable(tx: Tx, by: By, id: string): Promise<WebhookRow> {
   await tx.webhookEndpoints.update(enabled);
   record(tx, by, row, "endpoint.enabled");
   return enabled;
+}
+
+/** Stops an endpoint for a person who says why; one that is stopped already keeps its reason. @throws HubError endpoint_not_found */
+export async function disableByHand(tx: Tx, by: By, id: string, reason: string): Promise<WebhookRow> {
+  const row = await lock(tx, id);
+  if (row.disabledAt === null) await disable(tx, { ...by, reason }, row, reason);
+  return (await tx.webhookEndpoints.find(id))!;
 }
 
 /** Stops an endpoint, with the reason shown to people. */

@@ -88,7 +88,7 @@ export const ERRORS = {
   token_not_found: { status: 404, hint: "`kxm token list` shows the ids." },
   endpoint_not_found: { status: 404, hint: "`kxm webhook list` shows the endpoints." },
   delivery_not_found: { status: 404, hint: "Deliveries are kept for the retention time; see the endpoint's log." },
-  webhook_not_found: { status: 404, hint: "Check the definition id." },
+  webhook_not_found: { status: 404, hint: "Check the definition id; the hub reads definitions from the file that KXM_WEBHOOK_WORKFLOWS_FILE names." },
   workflow_not_found: { status: 404, hint: "Check the run id." },
   workflow_stage_not_found: { status: 404, hint: "Use a stage id of this run." },
   journal_not_found: { status: 404, hint: "Check the entry id." },

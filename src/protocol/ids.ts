@@ -19,6 +19,7 @@ export const ID_PREFIXES = {
   cfl: "sync conflict",
   whk: "outgoing webhook endpoint",
   dlv: "webhook delivery",
+  arr: "incoming webhook delivery",
   bud: "budget",
   job: "backup or check of the store",
   gen: "store generation",

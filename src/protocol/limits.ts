@@ -78,7 +78,9 @@ export const AUDIT_RETENTION_MS = 365 * 86_400_000;
 export const RUN_RETENTION_MS = 7 * 86_400_000;
 /** How long decided approvals, acknowledged alerts and conflicts, and finished Runtime commands are kept. */
 export const DECIDED_RETENTION_MS = 30 * 86_400_000;
-/** How long finished webhook deliveries are kept. */
+/** Incoming deliveries that wait to be noted; beyond them they are only counted by hour and reason. */
+export const ARRIVALS_WAITING_MAX = 200;
+/** How long finished webhook deliveries, and the log of incoming ones, are kept. */
 export const DELIVERY_RETENTION_MS = 7 * 86_400_000;
 /** How long a synced run is kept after it ended, and one that just fell silent. */
 export const SYNC_RETENTION_MS = 30 * 86_400_000;

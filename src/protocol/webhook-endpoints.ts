@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
 import { flag, integer, optionalText, text, textList } from "./fields.ts";
+import { nearest } from "./nearest.ts";
 
 /** How long an old secret still signs beside the new one. */
 export const SECRET_OVERLAP_MS = 86_400_000;
@@ -13,11 +14,37 @@ export const ATTEMPT_WAITS_MS: readonly number[] = [
 ];
 export const DELIVERY_STATES = ["pending", "delivered", "failed"] as const;
 
+/** What events are about, as patterns name it. */
+export const EVENT_TOPICS = [
+  "agents",
+  "messages",
+  "leases",
+  "sync",
+  "runtimes",
+  "approvals",
+  "workflows",
+  "journal",
+  "context",
+  "webhooks",
+  "alerts",
+  "settings",
+] as const;
 /** `topic.type`, `topic.*` or `*`. */
 export const EVENT_PATTERN = /^(\*|[a-z]+\.(\*|[a-z_.]+))$/;
 /** Whether an event's `topic.type` fits one of the patterns. */
 export const matchesEvent = (patterns: readonly string[], type: string): boolean =>
   patterns.some((pattern) => pattern === "*" || pattern === type || (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))));
+
+/** What is wrong with a pattern, in a sentence; undefined when nothing is. A mistyped topic would never fit an event. */
+export function wrongPattern(pattern: string): string | undefined {
+  const shown = pattern.slice(0, 64);
+  if (!EVENT_PATTERN.test(pattern)) return `${shown} is not topic.type, topic.* or *`;
+  const topic = pattern.split(".")[0]!;
+  if (pattern === "*" || (EVENT_TOPICS as readonly string[]).includes(topic)) return undefined;
+  const close = nearest(topic, EVENT_TOPICS);
+  const instead = close === undefined ? `topics are ${EVENT_TOPICS.join(", ")}` : `did you mean ${close}${shown.slice(topic.length)}?`;
+  return `${shown} names no topic: ${instead}`;
+}
 
 /** A new signing secret: 32 random bytes, base64, as the scheme writes it. Shown once; kept readable at the hub, because it must sign. */
 export const newSigningSecret = (): string => `whsec_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")}`;
@@ -47,6 +74,7 @@ export const EndpointParams = Type.Object({ id: text(64) });
 export const RotateQuery = Type.Object({
   idempotencyKey: optionalText(128, { description: "The same key again makes no further secret." }),
 });
+export const DisableBody = Type.Object({ reason: text(500, { description: "Shown beside the endpoint, and kept in the audit log." }) });
 export const EndpointsQuery = Type.Object({ project: optionalText(128) });
 export const DeliveriesQuery = Type.Object({ after: optionalText(64), limit: integer({ default: 50, min: 1, max: 200 }) });
 

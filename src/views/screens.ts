@@ -33,6 +33,7 @@ import * as settingsStore from "./settings-store.tsx";
 import * as sync from "./sync.tsx";
 import * as syncConflict from "./sync-conflict.tsx";
 import * as tokens from "./tokens.tsx";
+import * as webhookArrivals from "./webhook-arrivals.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
@@ -66,6 +67,7 @@ export const SCREENS: readonly Screen[] = [
   ...leaseHistory.screens,
   ...webhookEndpoints.screens,
   ...webhookEndpoint.screens,
+  ...webhookArrivals.screens,
   ...webhookDeliveries.screens,
   ...audit.screens,
   ...search.screens,

@@ -6,7 +6,7 @@ import * as endpoints from "../hub/webhook-endpoints.ts";
 import { HubError } from "../protocol/errors.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { newSigningSecret } from "../protocol/webhook-endpoints.ts";
-import { act, optionalFieldOf } from "./acts.tsx";
+import { act, fieldOf, optionalFieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { link, webhookLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
@@ -14,6 +14,7 @@ import { type Screen, screen, type Visit } from "./screen.ts";
 import { secretOnce } from "./secret-once.tsx";
 import { Act, Button, Csrf } from "./ui/button.tsx";
 import { Empty } from "./ui/feedback.tsx";
+import { TextField } from "./ui/form.tsx";
 import { Columns, Facts, PageHead, Row, Section } from "./ui/page.tsx";
 import { Id } from "./ui/reference.tsx";
 import { Pager } from "./ui/table.tsx";
@@ -24,6 +25,7 @@ import { EndpointStatus } from "./webhook-endpoints.tsx";
 
 const STATUS_LOOKS_AT = 10;
 const KEY_MAX = 128;
+const REASON_MAX = 500;
 type EndpointData = { endpoint: WebhookRow; newest: DeliveryRow[]; log: DeliveryRow[]; next: string | undefined };
 
 /** The endpoint of an address or a form, for those who may see its project. @throws HubError endpoint_not_found */
@@ -52,7 +54,9 @@ const Acts = ({ endpoint: { id, disabledAt }, visit }: { endpoint: WebhookRow; v
     <Act action={`/webhooks/${id}/test`} csrf={visit.csrf}>
       <Button type="submit">Send a test</Button>
     </Act>
-    {disabledAt !== null && (
+    {disabledAt === null ? (
+      <Button href={here(visit.url, { act: "disable" })}>Disable…</Button>
+    ) : (
       <Act action={`/webhooks/${id}/enable`} csrf={visit.csrf}>
         <Button type="submit">Enable</Button>
       </Act>
@@ -65,6 +69,12 @@ const Acts = ({ endpoint: { id, disabledAt }, visit }: { endpoint: WebhookRow; v
 );
 
 const QUESTIONS = {
+  disable: {
+    title: "Disable this endpoint?",
+    says: "It is told of nothing until somebody enables it, and what happens meanwhile is not sent later. What waits now is given up and can be replayed.",
+    confirm: "Disable the endpoint",
+    kind: "danger",
+  },
   rotate: {
     title: "Make a new secret?",
     says: "The old one signs beside it for a day, so that the receiver can change over without losing a delivery.",
@@ -88,6 +98,16 @@ const Question = ({ of, id, visit }: { of: keyof typeof QUESTIONS; id: string; v
         <Csrf token={visit.csrf} />
         {of === "rotate" && <input type="hidden" name="key" value={visit.hub.newId("req")} />}
         <p>{says}</p>
+        {of === "disable" && (
+          <TextField
+            id="disable-reason"
+            name="reason"
+            label="Reason"
+            hint="shown beside the endpoint and kept in the audit"
+            required
+            maxlength={REASON_MAX}
+          />
+        )}
         <Row>
           <Button kind={kind} type="submit">
             {confirm}
@@ -124,7 +144,8 @@ const Log = ({ data: { endpoint, log, next }, visit }: { data: EndpointData; vis
 const EndpointView = ({ data, visit }: { data: EndpointData; visit: Visit }) => {
   const { endpoint, newest } = data;
   const admin = visit.session.role === "admin";
-  const asked = visit.url.searchParams.get("act");
+  const act = visit.url.searchParams.get("act") ?? "";
+  const asked = admin && Object.hasOwn(QUESTIONS, act) ? (act as keyof typeof QUESTIONS) : undefined;
   const secrets = endpoints.secretsInForce(endpoint, visit.now).length;
   return (
     <>
@@ -134,8 +155,9 @@ const EndpointView = ({ data, visit }: { data: EndpointData; visit: Visit }) => 
         sub={[<EndpointStatus endpoint={endpoint} newest={newest} now={visit.now} />]}
         actions={admin && <Acts endpoint={endpoint} visit={visit} />}
       />
-      {admin && (asked === "rotate" || asked === "remove") && <Question of={asked} id={endpoint.id} visit={visit} />}
+      {asked && <Question of={asked} id={endpoint.id} visit={visit} />}
       <Columns
+        below={asked !== undefined}
         main={<Log data={data} visit={visit} />}
         aside={
           <Section title="Facts">
@@ -193,6 +215,20 @@ const enable = screen({
   },
 });
 
+const disable = screen({
+  method: "POST",
+  path: "/webhooks/:id/disable",
+  role: "admin",
+  run: async (visit) => {
+    const { id, project } = await endpointOf(visit, visit.params["id"]!);
+    return act(visit, webhookLink(id), async () => {
+      const reason = fieldOf(visit.form, "reason", REASON_MAX);
+      await visit.hub.engine.write(project, (tx) => endpoints.disableByHand(tx, visit.by, id, reason));
+      return { tone: "ok", text: "The endpoint is disabled.", hint: "It is told of nothing until it is enabled." };
+    });
+  },
+});
+
 const rotate = screen({
   method: "POST",
   path: "/webhooks/:id/rotate",
@@ -224,4 +260,4 @@ const remove = screen({
   },
 });
 
-export const screens: readonly Screen[] = [...page, test, enable, rotate, remove];
+export const screens: readonly Screen[] = [...page, test, enable, disable, rotate, remove];

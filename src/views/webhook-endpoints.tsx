@@ -1,14 +1,16 @@
 // Webhooks: which deliveries from outside start a workflow, who is told of a project's events, and what came of the newest deliveries.
 /** @jsxImportSource #jsx */
-import type { DeliveryRow, WebhookRow } from "../db/schema.ts";
+import type { ArrivalRow, DeliveryRow, WebhookRow } from "../db/schema.ts";
 import { checkAddress } from "../http/outbound.ts";
+import * as arrivals from "../hub/webhook-arrivals.ts";
 import * as endpoints from "../hub/webhook-endpoints.ts";
 import { HubError } from "../protocol/errors.ts";
+import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import { ENDPOINTS_MAX, newSigningSecret } from "../protocol/webhook-endpoints.ts";
 import type { WorkflowDefinition } from "../protocol/workflows.ts";
 import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { link, webhookLink } from "./links.ts";
-import { projectsOf } from "./listing.ts";
+import { mergedPage, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { secretOnce } from "./secret-once.tsx";
@@ -16,11 +18,12 @@ import { Button, Csrf } from "./ui/button.tsx";
 import { Command, Empty, Flash } from "./ui/feedback.tsx";
 import { Check, Choices, Fields, SelectField, TextField } from "./ui/form.tsx";
 import { Columns, PageHead, Row, Section } from "./ui/page.tsx";
-import { Ref, Sub } from "./ui/reference.tsx";
+import { Link, Quiet, Ref, Sub } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, visible } from "./ui/untrusted.tsx";
+import { Arrivals, arrivalsLink } from "./webhook-arrivals.tsx";
 import { Deliveries, NEWEST } from "./webhook-deliveries.tsx";
 
 const NEWEST_SHOWN = 10;
@@ -28,22 +31,56 @@ const URL_MAX = 2000;
 const EVENTS_MAX = 1000;
 const PATTERNS_MAX = 32;
 
-type Outgoing = { endpoint: WebhookRow; newest: DeliveryRow[] };
-type WebhooksData = { projects: readonly string[]; incoming: WorkflowDefinition[]; outgoing: Outgoing[] };
+const DAY_MS = 86_400_000;
+const NEVER: ReadonlyMap<string, number> = new Map();
+
+/** `day`: how many in the last 24 hours, by what was made of them. */
+type Incoming = { definition: WorkflowDefinition; day: ReadonlyMap<string, number> };
+type Outgoing = { endpoint: WebhookRow; newest: DeliveryRow[]; day?: ReadonlyMap<string, number> };
+type WebhooksData = { projects: readonly string[]; incoming: Incoming[]; outgoing: Outgoing[]; arrived: ArrivalRow[] };
 
 async function load(visit: Visit): Promise<WebhooksData> {
   const { read } = visit.hub.engine;
   const projects = projectsOf(visit);
   const rows = (await Promise.all(projects.map((project) => read.webhookEndpoints.ofProject(project, ENDPOINTS_MAX)))).flat();
-  const shown = rows.slice(0, ENDPOINTS_MAX);
+  const definitions = [...visit.hub.definitions.values()].filter(({ project }) => projects.includes(project));
+  const { rows: arrived } = await mergedPage(
+    projects.map((project) => (limit: number) => read.webhookArrivals.page({ project }, limit)),
+    (a, b) => a.at > b.at || (a.at === b.at && a.id > b.id),
+    NEWEST_SHOWN,
+  );
   return {
     projects,
-    incoming: [...visit.hub.definitions.values()].filter(({ project }) => projects.includes(project)),
-    outgoing: await Promise.all(
-      shown.map(async (endpoint) => ({ endpoint, newest: await read.webhookEndpoints.log(endpoint.id, NEWEST, NEWEST_SHOWN) })),
+    incoming: await Promise.all(
+      definitions.map(async (definition) => ({ definition, day: await arrivals.countsOf(read, definition.id, visit.now) })),
     ),
+    outgoing: await Promise.all(
+      rows.slice(0, ENDPOINTS_MAX).map(async (endpoint) => ({
+        endpoint,
+        newest: await read.webhookEndpoints.log(endpoint.id, NEWEST, NEWEST_SHOWN),
+        day: await read.webhookEndpoints.counts(endpoint.id, visit.now - DAY_MS, COUNT_EXACT_MAX + 1),
+      })),
+    ),
+    arrived,
   };
 }
+
+/** How many in a day, and how many of them went wrong. Counts stop at a thousand. */
+const Day = ({ counts, bad, word }: { counts: ReadonlyMap<string, number>; bad: string; word: string }) => {
+  const all = [...counts.values()].reduce((sum, one) => sum + one, 0);
+  const wrong = counts.get(bad) ?? 0;
+  if (all === 0) return <Quiet>0</Quiet>;
+  return (
+    <>
+      {all > COUNT_EXACT_MAX ? `${COUNT_EXACT_MAX.toLocaleString("en")}+` : all.toLocaleString("en")}
+      {wrong > 0 && (
+        <Sub>
+          {wrong.toLocaleString("en")} {word}
+        </Sub>
+      )}
+    </>
+  );
+};
 
 /** How many of the newest deliveries failed in a row, without counting what was not tried yet. */
 export function failuresInARow(newest: readonly DeliveryRow[]): number {
@@ -85,7 +122,7 @@ export const EndpointStatus = ({ endpoint, newest, now }: Outgoing & { now: numb
   );
 };
 
-const Incoming = ({ data: { incoming, projects } }: { data: WebhooksData }) => (
+const ComingIn = ({ data: { incoming, projects }, visit }: { data: WebhooksData; visit: Visit }) => (
   <Section title="Coming in" count={incoming.length} note="signed deliveries that start a workflow">
     {incoming.length === 0 ? (
       <>
@@ -96,17 +133,20 @@ const Incoming = ({ data: { incoming, projects } }: { data: WebhooksData }) => (
       <Table
         caption="Definitions of workflows that a delivery starts"
         rows={incoming}
-        id={({ id }) => `incoming-${id}`}
+        id={({ definition: { id } }) => `incoming-${id}`}
         columns={[
           {
             head: "Definition",
             kind: "main",
-            cell: ({ id, project }) => (
+            cell: ({ definition: { id, project, source } }) => (
               <>
-                <Line text={id} />
+                <Ref href={arrivalsLink({ project: visit.project, definition: id })}>
+                  <Line text={id} />
+                </Ref>
                 <Sub>
                   POST /v1/webhooks/
                   <Line text={id} />
+                  {source !== "generic" && ` · ${source}`}
                   {projects.length > 1 && (
                     <>
                       {" · "}
@@ -117,22 +157,22 @@ const Incoming = ({ data: { incoming, projects } }: { data: WebhooksData }) => (
               </>
             ),
           },
-          { head: "From", cell: ({ source }) => source },
           {
             head: "Starts",
-            cell: ({ target, stages }) => (
+            cell: ({ definition: { target, stages } }) => (
               <>
                 <Line text={target} /> · {stages.length} {stages.length === 1 ? "stage" : "stages"}
               </>
             ),
           },
+          { head: "24 h", kind: "num", tight: true, cell: ({ day }) => <Day counts={day} bad="refused" word="refused" /> },
         ]}
       />
     )}
   </Section>
 );
 
-const Outgoing = ({ data: { outgoing, projects }, visit }: { data: WebhooksData; visit: Visit }) => (
+const GoingOut = ({ data: { outgoing, projects }, visit }: { data: WebhooksData; visit: Visit }) => (
   <Section title="Going out" count={outgoing.length} note="who is told of events">
     {outgoing.length === 0 ? (
       <Empty
@@ -174,6 +214,7 @@ const Outgoing = ({ data: { outgoing, projects }, visit }: { data: WebhooksData;
             ),
           },
           { head: "State", phone: "line", cell: (one) => <EndpointStatus {...one} now={visit.now} /> },
+          { head: "24 h", kind: "num", tight: true, cell: ({ day = NEVER }) => <Day counts={day} bad="failed" word="failed" /> },
         ]}
       />
     )}
@@ -201,9 +242,14 @@ const WebhooksView = ({ data, visit }: { data: WebhooksData; visit: Visit }) => 
           )
         }
       />
-      <Columns even main={<Incoming data={data} />} aside={<Outgoing data={data} visit={visit} />} />
+      <Columns even main={<ComingIn data={data} visit={visit} />} aside={<GoingOut data={data} visit={visit} />} />
+      {data.arrived.length > 0 && (
+        <Section title="Newest arrivals" more={<Link href={arrivalsLink({ project: visit.project })}>The whole log</Link>}>
+          <Arrivals rows={data.arrived} visit={visit} several={data.projects.length > 1} />
+        </Section>
+      )}
       {newest.length > 0 && (
-        <Section title="Newest deliveries" note="each endpoint has its whole log">
+        <Section title="Newest deliveries out" note="each endpoint has its whole log">
           <Deliveries rows={newest} endpoints={new Map(outgoing.map(({ endpoint }) => [endpoint.id, endpoint]))} visit={visit} named />
         </Section>
       )}
@@ -215,7 +261,7 @@ const list = livePage<WebhooksData>({
   path: "/webhooks",
   id: "webhooks",
   place: "webhooks",
-  topic: "webhooks",
+  topic: ["webhooks", "workflows"],
   load,
   title: () => "Webhooks",
   view: (data, visit) => <WebhooksView data={data} visit={visit} />,

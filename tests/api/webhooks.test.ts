@@ -1,8 +1,12 @@
 // Signed starts and signals over the API: what starts or resumes a run, what is a duplicate, and what is refused.
 import { describe, expect, test } from "bun:test";
+import * as arrivals from "../../src/hub/webhook-arrivals.ts";
+import { ARRIVALS_WAITING_MAX } from "../../src/protocol/limits.ts";
+import type { WebhookArrival } from "../../src/protocol/webhook-arrivals.ts";
 import { WORLDS } from "../support/engines.ts";
+import { ADMIN_TOKEN } from "../support/fleet.ts";
 import { RUNTIME, syncEvents } from "../support/sync-events.ts";
-import { openOn, SECRET } from "../support/workflows.ts";
+import { openOn, SECRET, type WorkflowWorld } from "../support/workflows.ts";
 
 describe.each(WORLDS)("%s webhooks", (_, world) => {
   const issue = { issue: { key: "SHOP-1", title: "<b>now</b>" } };
@@ -202,5 +206,97 @@ describe.each(WORLDS)("%s webhooks", (_, world) => {
     expect(await code(runId, "ci", { ...passed, projectId: "prj_somebody_else" })).toBe("run_not_found");
     expect(await code(runId, "ci.done", passed)).toBe("protocol_error");
     expect(await code(runId, "ci", { ...passed, status: 7 })).toBe("protocol_error");
+  });
+
+  const look = (it: WorkflowWorld, query: string) =>
+    it.call("GET", `/v1/webhook-arrivals?${query}`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+  /** The log as a viewer of the API reads it, after what waited was written. */
+  async function logOf(it: WorkflowWorld, query = "") {
+    await arrivals.flush(it.hub);
+    const { status, body } = await look(it, `project=shop${query}`);
+    expect(status).toBe(200);
+    return body.arrivals as WebhookArrival[];
+  }
+  const told = (rows: readonly WebhookArrival[]) => rows.map(({ outcome, code, deliveryId, count }) => [outcome, code, deliveryId, count]);
+
+  test("each delivery is in the log with what was made of it and by whom, and without its body", async () => {
+    await using it = await openOn(world)({ event: "opened" });
+    const open = { event: "opened", issue: { key: "BODY-TEXT" } };
+    const { body } = await it.start(open, { deliveryId: "d-1", headers: { "user-agent": "GitHub-Hookshot/1" } });
+    it.clock.now += 1_000;
+    await it.start(open, { deliveryId: "d-1" });
+    it.clock.now += 1_000;
+    await it.start({ event: "closed" }, { deliveryId: "d-2" });
+    it.clock.now += 1_000;
+    await it.start({ event: "opened" }, { deliveryId: "d-1" });
+    const rows = await logOf(it);
+    expect(told(rows)).toEqual([
+      ["refused", "webhook_delivery_conflict", "d-1", 1],
+      ["ignored", undefined, "d-2", 1],
+      ["duplicate", undefined, "d-1", 1],
+      ["accepted", undefined, "d-1", 1],
+    ]);
+    expect(rows.at(-1)).toMatchObject({ runId: body.runId, program: "GitHub-Hookshot/1", event: "opened", kind: "start", verified: true });
+    expect(rows[1]!.reason).toBe("only the event opened is wanted");
+    expect(JSON.stringify(rows)).not.toContain("BODY-TEXT");
+    expect(told(await logOf(it, "&outcome=refused"))).toEqual([["refused", "webhook_delivery_conflict", "d-1", 1]]);
+    expect(await logOf(it, "&definitionId=release")).toHaveLength(4);
+  });
+
+  test("what nobody signed is one line an hour, however often it comes, and is marked as claimed", async () => {
+    await using it = await openOn(world)();
+    const forge = (deliveryId: string) => it.start(issue, { deliveryId, headers: { "x-kxm-signature": "sha256=00" } });
+    for (const n of [1, 2, 3]) expect((await forge(`f-${n}`)).status).toBe(401);
+    expect(told(await logOf(it))).toEqual([["refused", "webhook_signature_invalid", "f-3", 3]]);
+    await forge("f-4");
+    const [row, ...more] = await logOf(it);
+    expect([row!.count, row!.deliveryId, row!.verified, more]).toEqual([4, "f-4", false, []]);
+    it.clock.now += 3_600_000;
+    await forge("f-5");
+    expect((await logOf(it)).map(({ count }) => count)).toEqual([1, 4]);
+    expect((await it.start(issue, { definitionId: "nobody" })).body.hint).toContain("KXM_WEBHOOK_WORKFLOWS_FILE");
+    expect(await logOf(it)).toHaveLength(2);
+  });
+
+  test("a signal is in the log with its key and run; a refused one with its reason", async () => {
+    await using it = await openOn(world)();
+    const { runId } = (await it.start(issue, { deliveryId: "d" })).body;
+    it.clock.now += 1_000;
+    expect((await it.signal(runId, "ci.done", { status: "passed", summary: "x" }, { deliveryId: "s-1" })).body.code).toBe("workflow_not_waiting");
+    expect((await logOf(it))[0]).toMatchObject({
+      kind: "signal",
+      outcome: "refused",
+      code: "workflow_not_waiting",
+      runId,
+      signalKey: "ci.done",
+      deliveryId: "s-1",
+    });
+  });
+
+  test("hostile headers and events are short plain text, and a flood in one moment is counted", async () => {
+    await using it = await openOn(world)({ event: "opened" });
+    await it.start({ event: `a\u0001<b>\u202e${"x".repeat(400)}` }, { deliveryId: "h", headers: { "user-agent": `a\tb${"y".repeat(400)}` } });
+    const [row] = await logOf(it);
+    expect(row!.event).toMatch(/^a <b>.{100,124}…$/u);
+    expect(row!.program!.length).toBe(128);
+    const claim = { project: "shop", definitionId: "release", kind: "start" as const, verified: true };
+    for (let n = 0; n < 2 * ARRIVALS_WAITING_MAX; n++) it.hub.arrivals.note(claim, { outcome: "ignored" });
+    expect(await arrivals.flush(it.hub)).toBe(ARRIVALS_WAITING_MAX + 1);
+    expect((await logOf(it, "&limit=1"))[0]!.count).toBe(ARRIVALS_WAITING_MAX);
+  });
+
+  test("a token of another project sees none of it, and pages go on where they ended", async () => {
+    await using it = await openOn(world)();
+    for (const n of [1, 2, 3]) {
+      it.clock.now += 1_000;
+      await it.start({ ...issue, n }, { deliveryId: `p-${n}` });
+    }
+    const first = await look(it, "project=shop&limit=2");
+    const second = await look(it, `project=shop&limit=2&after=${first.body.next}`);
+    expect([...first.body.arrivals, ...second.body.arrivals].map(({ deliveryId }) => deliveryId)).toEqual(["p-3", "p-2", "p-1"]);
+    expect(second.body.next).toBeUndefined();
+    expect((await look(it, "project=elsewhere")).body.arrivals).toEqual([]);
+    expect((await look(it, "project=elsewhere&definitionId=release")).body.code).toBe("webhook_not_found");
+    expect((await look(it, "project=shop&after=x")).body.code).toBe("protocol_error");
   });
 });

@@ -4,26 +4,36 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { storeWork } from "../../src/cli/hub-store.ts";
 import * as upkeep from "../../src/hub/upkeep.ts";
+import * as arrivals from "../../src/hub/webhook-arrivals.ts";
 import { LIVELY, liven } from "../support/lively.ts";
+import { hook } from "../support/webhooks.ts";
 import { ARTIFACTS, CHROMIUM, isLive, launch } from "./browser.ts";
 import { findings, type ServedDashboard, serveDashboard, sideways } from "./dashboard.ts";
 
 const AFTERNOON = Date.UTC(2026, 10, 30, 14, 2, 10);
 setDefaultTimeout(120_000);
 
-const PAGES: readonly (readonly [name: string, path: string])[] = [
+const pagesOf = (endpoint: string): readonly (readonly [name: string, path: string])[] => [
   ["cost", `/cost?project=${LIVELY}&days=30`],
   ["cost-today", "/cost?days=1&by=machine"],
   ["cost-budget", `/cost?project=${LIVELY}&act=budget`],
   ["settings", "/settings"],
   ["settings-retention", "/settings?tab=retention"],
   ["settings-store", "/settings?tab=store"],
+  ["webhooks", `/webhooks?project=${LIVELY}`],
+  ["webhooks-incoming", "/webhooks/incoming"],
+  ["webhook", `/webhooks/${endpoint}?act=disable`],
 ];
 /** What axe looks at per view: it takes longer than everything else. */
 const VIEWS = [
   { name: "light", width: 1440, colorScheme: "light", checked: () => true },
-  { name: "dark", width: 1440, colorScheme: "dark", checked: (page: string) => ["cost", "settings-store"].includes(page) },
-  { name: "phone", width: 360, colorScheme: "dark", checked: (page: string) => ["cost", "settings-store", "settings-retention"].includes(page) },
+  { name: "dark", width: 1440, colorScheme: "dark", checked: (page: string) => ["cost", "settings-store", "webhooks-incoming"].includes(page) },
+  {
+    name: "phone",
+    width: 360,
+    colorScheme: "dark",
+    checked: (page: string) => ["cost", "settings-store", "settings-retention", "webhooks", "webhooks-incoming"].includes(page),
+  },
 ] as const;
 
 /** Gives the hub work on its store that goes on until the test ends it. */
@@ -45,6 +55,7 @@ const flash = (page: Page) => page.locator("#flash .flash").last();
 describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", () => {
   let browser: Browser;
   let hub: ServedDashboard;
+  let hooked: Awaited<ReturnType<typeof hook>>;
   beforeAll(async () => {
     [browser, hub] = await Promise.all([launch(), serveDashboard()]);
     hub.world.clock.now = AFTERNOON;
@@ -53,6 +64,7 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
       { databaseUrl: undefined, dataPath: hub.world.location, stateDir: hub.world.location.replace("kxm.db", "state") },
       hub.world.hub.clock,
     );
+    hooked = await hook(hub.world, LIVELY);
     const by = { actor: "ses_a", role: "admin" };
     for (const kind of ["backup", "verify"] as const) await (await upkeep.start(hub.world.hub, by, kind)).settled;
     const { cookie, csrf } = await hub.world.signIn("operator");
@@ -72,7 +84,7 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
   for (const { name, width, colorScheme, checked } of VIEWS)
     test(`every page, ${name}: nothing complains, nothing scrolls sideways, axe finds nothing`, async () => {
       const { page, complaints, close } = await hub.visit(browser, "/start", { viewport: { width, height: 900 }, colorScheme, role: "admin" });
-      for (const [what, path] of PAGES) {
+      for (const [what, path] of pagesOf(hooked.endpoints[1]!)) {
         await page.goto(`${hub.url}${path}`);
         expect([what, Math.max(0, await sideways(page))]).toEqual([what, 0]);
         await page.screenshot({ path: join(ARTIFACTS, `upkeep-${what}-${name}.png`), fullPage: true });
@@ -127,5 +139,26 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
     expect(await others.page.getByText("kxm-monday").count()).toBe(0);
     expect([...mine.complaints, ...others.complaints]).toEqual([]);
     await Promise.all([mine.close(), others.close()]);
+  });
+
+  test("what comes in is on the page at once, and an endpoint is disabled with its reason, also without script", async () => {
+    const { page, complaints, close } = await hub.visit(browser, `/webhooks/incoming?project=${LIVELY}`, { role: "viewer" });
+    await isLive(page);
+    const before = await page.locator("[id^=arrival-]").count();
+    const arrival = { project: LIVELY, definitionId: "nightly-audit", kind: "start", verified: true, deliveryId: "n-31" } as const;
+    hub.world.hub.arrivals.note(arrival, { outcome: "ignored", reason: "nobody asked" });
+    await arrivals.flush(hub.world.hub);
+    await page.getByText("nobody asked").waitFor();
+    expect(await page.locator("[id^=arrival-]").count()).toBe(before + 1);
+    expect(complaints).toEqual([]);
+    await close();
+    const plain = await hub.visit(browser, `/webhooks/${hooked.endpoints[1]}`, { role: "admin", javaScriptEnabled: false });
+    await plain.page.getByRole("link", { name: "Disable…" }).click();
+    await plain.page.getByLabel("Reason").fill("answers 503 since Monday");
+    await plain.page.getByRole("button", { name: "Disable the endpoint" }).click();
+    await plain.page.locator(".head").getByText("answers 503 since Monday").waitFor();
+    await plain.page.getByRole("button", { name: "Enable" }).click();
+    await plain.page.locator(".flash", { hasText: "told of events again" }).waitFor();
+    await plain.close();
   });
 });

@@ -1,9 +1,10 @@
 // How commands are called: every one explains itself, mistakes are code 2 and name what was meant.
 import { expect, test } from "bun:test";
 import type { Command } from "commander";
-import { duration, examples, nearest, number, spell } from "../../src/cli/command.ts";
+import { duration, examples, number, spell } from "../../src/cli/command.ts";
 import { EXIT } from "../../src/cli/output.ts";
 import { buildProgram } from "../../src/cli/program.ts";
+import { nearest } from "../../src/protocol/nearest.ts";
 import { VERSION } from "../../src/protocol/version.ts";
 import { runHere } from "../support/served.ts";
 

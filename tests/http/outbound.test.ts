@@ -1,6 +1,7 @@
 // Addresses that people give us: what is refused when it is given, and again when it is used.
 import { describe, expect, test } from "bun:test";
 import { checkAddress, isPublicAddress, post } from "../../src/http/outbound.ts";
+import type { HubError } from "../../src/protocol/errors.ts";
 
 const code = (work: () => unknown) => {
   try {
@@ -122,4 +123,20 @@ test("a receiver that does not answer is given up in time", async () => {
   using receiver = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
   const failure = await send(`http://127.0.0.1:${receiver.port}/`, async () => [], { allowPrivate: true, timeoutMs: 100 }).catch((error) => error);
   expect(failure).toBeInstanceOf(Error);
+});
+
+test("an address inside the network is refused for that, with the way to allow it; a public one for its scheme", () => {
+  const refusal = (url: string) => {
+    try {
+      checkAddress(url, false);
+    } catch (error) {
+      return error as HubError;
+    }
+    throw new Error(`${url} passes`);
+  };
+  for (const url of ["http://127.0.0.1:9000/hook", "https://127.0.0.1/", "http://localhost:9000/"]) {
+    expect(refusal(url).message).toContain("its host is not public");
+    expect(refusal(url).extras["hint"]).toContain("--allow-private");
+  }
+  expect(refusal("http://example.com/").message).toContain("it must be https");
 });

@@ -55,7 +55,7 @@ describe.each(WORLDS)("the forecast on %s", (_, open) => {
     );
     const told = await forecast(fleet.hub, fleet.clock.now);
     expect(told.find(({ kind }) => kind === "approvals")!.next.rows).toBe(FORECAST_ROWS_MAX + 1);
-    expect(new Set(told.map(({ kind }) => kind)).size).toBe(15);
+    expect(new Set(told.map(({ kind }) => kind)).size).toBe(16);
   });
 
   test("the event log is told by project, from its oldest on", async () => {

@@ -1,11 +1,12 @@
 // The pages of webhooks over a real hub: receivers, their secret shown once, their log, and that addresses and errors are only text.
 import { expect, test } from "bun:test";
+import * as arrivals from "../../src/hub/webhook-arrivals.ts";
 import * as deliveries from "../../src/hub/webhook-deliveries.ts";
 import { parseDefinitions } from "../../src/hub/workflows/definitions.ts";
 import { type DashboardWorld, openDashboard } from "../support/dashboard.ts";
 import { attributesOf, hrefOf, markupOf, textsOf } from "../support/html.ts";
 import { register } from "../support/lived-in.ts";
-import { DEFINITION } from "../support/workflows.ts";
+import { DEFINITION, withWorkflows } from "../support/workflows.ts";
 
 const open = () => openDashboard({ settings: { rateLimit: undefined } });
 const ADDRESS = "https://ci.example.org/hooks/kxm";
@@ -137,4 +138,72 @@ test("the form for a new secret sent twice makes one, and shows the same", async
   expect([second === first, (await secrets()).length]).toEqual([false, 3]);
   expect(await send({ key: key! })).toBe(first!); // an old request that arrives late
   expect(await secrets()).toHaveLength(3);
+});
+
+test("a mistyped topic is refused with the one that was meant", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  for (const [events, said] of [
+    ["mesages.*", "Did you mean messages.*?"],
+    ["aproval.requested", "did you mean approvals.requested?"],
+    ["zzz.*", "topics are agents, messages"],
+    ["messages", "is not topic.type"],
+  ] as const) {
+    const { answer } = await add(it, { events });
+    expect([answer.status, textsOf(answer.html, ".flash")[0]!.toLowerCase()]).toEqual([400, expect.stringContaining(said.toLowerCase())]);
+  }
+  expect(await it.hub.engine.read.webhookEndpoints.ofProject("shop", 10)).toEqual([]);
+});
+
+test("an admin disables an endpoint with a reason and enables it again; an operator may not", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie, csrf, row, id } = await add(it);
+  const operator = await it.signIn("operator");
+  const headers = { "hx-request": "true" };
+  const refused = await it.post(`/webhooks/${row.id}/disable`, { csrf: operator.csrf, reason: "x" }, { cookie: operator.cookie, headers });
+  expect(refused.status).toBe(403);
+  expect((await it.post(`/webhooks/${row.id}/disable`, { csrf, reason: " " }, { cookie, headers })).status).toBe(400);
+  const page = await it.get(`/webhooks/${row.id}?act=disable`, { cookie });
+  expect(attributesOf(page.html, "#disable-reason", "name")).toEqual(["reason"]);
+  const reason = "moves <b>away</b>";
+  expect((await it.post(`/webhooks/${row.id}/disable`, { csrf, reason }, { cookie })).status).toBe(303);
+  await it.post(`/webhooks/${row.id}/disable`, { csrf, reason: "again" }, { cookie });
+  const after = await it.get(`/webhooks/${row.id}`, { cookie });
+  expect(textsOf(after.html, ".head .status")[0]).toContain(reason);
+  const audit = (await it.hub.engine.read.audit.page({ actor: id }, undefined, 10)).filter(({ action }) => action === "endpoint.disabled");
+  expect(audit.map((entry) => entry.reason)).toEqual([reason]);
+  await it.post(`/webhooks/${row.id}/enable`, { csrf }, { cookie });
+  expect((await it.hub.engine.read.webhookEndpoints.find(row.id))!.disabledAt).toBeNull();
+});
+
+test("deliveries that came in are on the page with counts of a day, in a log of their own, and in a file", async () => {
+  await using it = await withWorkflows(await open());
+  const hostile = "<img src=x onerror=1>\u202e";
+  const { runId } = (await it.start({ issue: { key: "A" } }, { deliveryId: "d-1", headers: { "user-agent": "=cmd()" } })).body;
+  it.clock.now += 1_000;
+  await it.start({ issue: { key: "A" } }, { deliveryId: "d-1" });
+  it.clock.now += 1_000;
+  await it.start({ issue: { key: "B" }, event: hostile }, { deliveryId: "d-1" });
+  for (const n of [1, 2]) await it.start({}, { deliveryId: `forged-${n}`, headers: { "x-kxm-signature": "sha256=00" } });
+  await arrivals.flush(it.hub);
+  const { cookie } = await it.signIn("viewer");
+  const { html } = await it.get("/webhooks?project=shop", { cookie });
+  expect(textsOf(html, "#incoming-release")[0]).toMatch(/5 3 refused$/);
+  const log = await it.get("/webhooks/incoming?project=shop", { cookie });
+  const rows = textsOf(log.html, "[id^=arrival-]");
+  expect(rows.map((row) => /accepted|duplicate|refused/.exec(row)![0])).toEqual(["refused", "refused", "duplicate", "accepted"]);
+  expect(rows[0]).toContain("2 alike in that hour");
+  expect(rows[0]).toContain("forged-2 (claimed)");
+  expect(rows[1]).toContain("<img src=x onerror=1>");
+  expect([markupOf(log.html).elements.has("img"), log.html.includes("\u202e")]).toEqual([false, false]);
+  expect(hrefOf(log.html, "Open run")).toContain(runId);
+  expect(textsOf((await it.get("/webhooks/incoming?project=shop&outcome=duplicate", { cookie })).html, "[id^=arrival-]")).toHaveLength(1);
+  expect(textsOf((await it.get("/webhooks/incoming?definition=release", { cookie })).html, "[id^=arrival-]")).toHaveLength(4);
+  const csv = await it.get("/webhooks/incoming/export/csv?project=shop", { cookie });
+  expect(csv.html).toContain('"\'=cmd()"');
+  expect(csv.html.trim().split("\r\n")).toHaveLength(5);
+  const bank = (await it.signIn("admin", "bank")).cookie;
+  expect((await it.get("/webhooks/incoming?definition=release", { cookie: bank })).status).toBe(404);
+  expect(textsOf((await it.get("/webhooks/incoming?project=shop", { cookie: bank })).html, "[id^=arrival-]")).toEqual([]);
 });
