@@ -18,12 +18,14 @@ import * as sessions from "../protocol/sessions.ts";
 import * as sync from "../protocol/sync.ts";
 import * as syncEvent from "../protocol/sync-event.ts";
 import * as tokens from "../protocol/tokens.ts";
+import * as webhookArrivals from "../protocol/webhook-arrivals.ts";
 import * as webhookEndpoints from "../protocol/webhook-endpoints.ts";
 import * as workflows from "../protocol/workflows.ts";
 
 /** By file name. A protocol file with schemas that is not here fails the reference's test. */
 const MODULES: Record<string, object> = {
   search,
+  "webhook-arrivals": webhookArrivals,
   "webhook-endpoints": webhookEndpoints,
   context,
   journal,
