@@ -1,7 +1,7 @@
 // How a command is written down: usage, summary, examples, options and one function. Parsing, --json, exit codes and failures are the same for all.
 import { Command, CommanderError } from "commander";
 import { nearest } from "../protocol/nearest.ts";
-import { createOutput, type Output, reportFailure, UsageError, type World } from "./output.ts";
+import { createOutput, type Output, reportFailure, UsageError, visible, type World } from "./output.ts";
 
 /** What a command's function is given. `args` and `options` are as commander read them. */
 export interface Call<O> {
@@ -109,7 +109,7 @@ function prepare(command: Command, world: World): Command {
     .helpOption("-h, --help", "show this help")
     .configureOutput({
       writeOut: (text) => world.stdout.write(text),
-      writeErr: (text) => world.stderr.write(text.replace(/^error: /, "kxm: ")),
+      writeErr: (text) => world.stderr.write(visible(text.replace(/^error: /, "kxm: "))),
       getOutHelpWidth: () => world.stdout.columns ?? 100,
       getErrHelpWidth: () => world.stdout.columns ?? 100,
       getOutHasColors: () => world.stdout.isTTY && !world.env["NO_COLOR"],
@@ -148,7 +148,7 @@ export function spell(ms: number): string {
 /** The exit code of a parse that ended early: 0 after help or version, 2 after a mistake. */
 export function codeOfParse(error: unknown, world: World): number {
   if (error instanceof UsageError) {
-    world.stderr.write(`kxm: ${error.message}\n`);
+    world.stderr.write(`kxm: ${visible(error.message)}\n`);
     return 2;
   }
   if (!(error instanceof CommanderError)) throw error;

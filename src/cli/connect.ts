@@ -1,5 +1,17 @@
 // `kxm connect`: writes the hub into a coding agent's own MCP configuration, and takes it out again.
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, relative } from "node:path";
 import type { Command } from "commander";
@@ -136,9 +148,10 @@ function write(path: string, text: string, existed: boolean, keep: boolean) {
   try {
     mkdirSync(dirname(path), { recursive: true });
     const backup = `${path}.before-kxm`;
-    if (keep && existed && !existsSync(backup)) copyFileSync(path, backup);
+    if (keep && existed && !existsSync(backup)) copyFileSync(path, backup, constants.COPYFILE_EXCL); // never through a link that lies there
     const mode = existed ? statSync(path).mode & 0o777 : 0o600;
-    writeFileSync(`${path}.kxm-new`, text, { mode });
+    rmSync(`${path}.kxm-new`, { force: true });
+    writeFileSync(`${path}.kxm-new`, text, { mode, flag: "wx" });
     chmodSync(`${path}.kxm-new`, mode);
     renameSync(`${path}.kxm-new`, path);
   } catch (error) {

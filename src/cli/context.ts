@@ -1,12 +1,13 @@
 // `kxm context`, `kxm memory`: what a project knows, from a terminal.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
 import type { ContextItem } from "../protocol/context.ts";
 import { ago } from "./ago.ts";
 import { type Call, define, group, number } from "./command.ts";
 import { CommandFailed, EXIT, type Output, oneLine } from "./output.ts";
+import { writeBelow } from "./own-files.ts";
 import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 import { readText } from "./text.ts";
 
@@ -207,7 +208,7 @@ function addTelling(context: Command) {
         pages: { path: string; content: string }[];
         lint: { severity: string; rule: string; path: string; message: string }[];
       }>(call, "wiki/compile", {});
-      if (call.options.write) for (const { path, content } of answer.pages) put(resolve(call.world.cwd, path), content);
+      if (call.options.write) for (const page of answer.pages) put(call.world.cwd, page);
       call.out.result(answer, (out) => {
         for (const { path } of answer.pages) out.line(path);
         for (const { severity, message, path } of answer.lint) out.line(`${severity}: ${oneLine(message, 200)} (${path})`);
@@ -217,9 +218,12 @@ function addTelling(context: Command) {
   });
 }
 
-function put(path: string, content: string) {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content);
+const WIKI_PAGE = /^\.kxm\/knowledge\/wiki\/(?:[\w-]+\/)*[\w-]+\.md$/;
+
+/** Writes a page where the wiki is. A hub names its pages, and one that names something else is not believed. */
+function put(folder: string, { path, content }: { path: string; content: string }) {
+  if (!WIKI_PAGE.test(path)) throw new CommandFailed(`the hub named a page outside of the wiki: ${oneLine(path)}`, "Ask who runs this hub.");
+  writeBelow(folder, path, content);
 }
 
 /** Adds `kxm memory` and its commands. */
@@ -246,16 +250,17 @@ export function addMemory(program: Command): void {
         .replaceAll(/^-+|-+$/g, "")
         .slice(0, 80);
       if (slug === "") throw new CommandFailed("the title has no letters or digits to name a file with");
-      const path = join(".kxm", "memory", `${slug}.md`);
+      const path = `.kxm/memory/${slug}.md`;
       const text = await readText(args, world);
       try {
-        mkdirSync(join(world.cwd, ".kxm", "memory"), { recursive: true });
-        writeFileSync(
-          join(world.cwd, path),
+        writeBelow(
+          world.cwd,
+          path,
           `---\nschema: kxm.memory.v1\nkind: knowledge\nauthority: instruction\nconfidence: ${options.confidence}\nobservedAt: ${new Date().toISOString()}\n---\n\n# ${options.title}\n\n${text.trim()}\n`,
-          { flag: "wx" },
+          "new",
         );
       } catch (error) {
+        if (error instanceof CommandFailed) throw error;
         if ((error as NodeJS.ErrnoException).code === "EEXIST")
           throw new CommandFailed(`${path} is there already`, "Edit it, or choose another title.");
         throw new CommandFailed(`${path} cannot be written: ${(error as Error).message}`);
@@ -284,7 +289,7 @@ export function addMemory(program: Command): void {
       const { memoryItems } = await import("./hub-memory.ts");
       const { items, problems } = memoryItems(findTarget(call.world, call.options).project, readMemory(call.world.cwd));
       const wiki = await post<{ pages: { path: string; content: string }[] }>(call, "wiki/compile", {});
-      for (const { path, content } of wiki.pages) put(resolve(call.world.cwd, path), content);
+      for (const page of wiki.pages) put(call.world.cwd, page);
       call.out.result({ items: items.length, problems, pages: wiki.pages.map(({ path }) => path) }, (out) => {
         for (const { path, message } of problems) out.line(`${path}: ${message}`);
         out.line(`${items.length} facts, ${wiki.pages.length} pages written`);

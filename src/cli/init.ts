@@ -1,6 +1,6 @@
 // `kxm init` and `kxm schema`: a project that runs at once, and the shapes of its files for editors.
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { AgentFile, GatesFile, HARNESS_PROGRAMS, MemoryFile, PricesFile, ProjectFile } from "../protocol/project-files.ts";
@@ -8,6 +8,7 @@ import { WorkflowFile } from "../protocol/workflow-file.ts";
 import { define } from "./command.ts";
 import { projectFiles } from "./init-files.ts";
 import { CommandFailed, harmlessJson, UsageError, type World } from "./output.ts";
+import { writeBelow } from "./own-files.ts";
 
 const SCHEMAS: Record<string, TSchema> = {
   project: ProjectFile,
@@ -77,8 +78,7 @@ function write(root: string, files: Record<string, string>, force: boolean): { w
       kept.push(path);
       continue;
     }
-    mkdirSync(dirname(full), { recursive: true });
-    writeFileSync(full, text);
+    writeBelow(root, path, text);
     written.push(path);
   }
   return { written, kept };

@@ -74,6 +74,13 @@ const asEscape = (char: string) => `\\u{${char.codePointAt(0)!.toString(16)}}`;
 
 /** Text of agents for a terminal or a log: every character that could move the cursor, hide or reorder text is written as `\u{…}`. */
 export const visible = (text: string): string => text.replace(HARMFUL, asEscape);
+const OUR_STYLES = /(\u001b\[(?:0|1|2|31|32|33)m)/;
+/** The same for a text in which styles of ours stand: nothing else that it holds reaches a terminal. */
+const visibleBetween = (text: string): string =>
+  text
+    .split(OUR_STYLES)
+    .map((part, at) => (at % 2 === 0 ? visible(part) : part))
+    .join("");
 /** The same on one line, cut to `max` characters with an ellipsis. */
 export const oneLine = (text: string, max = 120): string => {
   const flat = visible(text.replace(/\s*[\r\n\t]+\s*/g, " ").trim());
@@ -111,7 +118,7 @@ export function createOutput(world: World, json: boolean): Output {
       if (json) world.stdout.write(`${harmlessJson(value)}\n`);
       else human(out);
     },
-    line: (text = "") => write(colour ? text : visible(text)),
+    line: (text = "") => write(colour ? visibleBetween(text) : visible(text)),
     note(text) {
       endProgress();
       world.stderr.write(`${visible(asTyped(text, world))}\n`);

@@ -1,5 +1,5 @@
 // Writes a retrospective when a workflow run has ended, and again after late entries or promotions: `<assets>/retrospectives/<runId>.json` and `.md`.
-import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Hub } from "../hub/hub.ts";
 import { entryOf } from "../hub/journal.ts";
@@ -47,6 +47,7 @@ export function retrospectiveWriter(assetsDir: string): (hub: Hub) => Promise<nu
 function put(folder: string, name: string, text: string) {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, name);
-  writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  rmSync(`${path}.new`, { force: true }); // of a crash
+  writeFileSync(`${path}.new`, text, { mode: 0o600, flag: "wx" });
   renameSync(`${path}.new`, path);
 }

@@ -1,8 +1,9 @@
 // `kxm skill install`: teaches coding agents when to message, lease and record, in the files they read anyway.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { define, group } from "./command.ts";
+import { writeBelow } from "./own-files.ts";
 
 const BEGIN = "<!-- kxm:begin -->";
 const END = "<!-- kxm:end -->";
@@ -34,12 +35,11 @@ export function addSkill(program: Command): void {
       const agents = join(world.cwd, "AGENTS.md");
       const before = existsSync(agents) ? readFileSync(agents, "utf8") : "";
       const after = withBlock(before, options.remove ? undefined : LESSON);
-      if (after !== before) writeFileSync(agents, after);
-      const file = join(world.cwd, ".claude", "skills", "kxm", "SKILL.md");
+      if (after !== before) writeBelow(world.cwd, "AGENTS.md", after);
       if (!options.remove) {
-        mkdirSync(dirname(file), { recursive: true });
-        writeFileSync(
-          file,
+        writeBelow(
+          world.cwd,
+          ".claude/skills/kxm/SKILL.md",
           `---\nname: kxm\ndescription: Message, lease and record with other coding agents of this repository through the KXM hub.\n---\n\n${LESSON}`,
         );
       }

@@ -1,6 +1,7 @@
 // The hub's folders and its two small files: the note of the running hub (`hub.json`) and the operator token of this machine (`admin.token`).
 // Folders are 0700, files 0600, and neither a link nor somebody else's folder is accepted.
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, networkInterfaces } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { newSecret } from "../protocol/ids.ts";
 import { CommandFailed } from "./output.ts";
@@ -67,14 +68,33 @@ export function removeNote(stateDir: string, pid: number): void {
   if (readNote(stateDir)?.pid === pid) rmSync(notePath(stateDir), { force: true });
 }
 
-/** The note of a hub of this folder, if there is a readable one. It may be stale: check with isAlive. */
+/**
+ * The note of a hub of this folder, if there is a readable one. It may be stale: check with isAlive. Commands send this user's tokens to the address it
+ * names, so it counts only where a hub of this user leaves it and for an address of this machine: a note may also have come with a repository.
+ */
 export function readNote(stateDir: string): HubNote | undefined {
   try {
+    if (!isPrivate(stateDir)) return undefined;
     const note = JSON.parse(readFileSync(notePath(stateDir), "utf8")) as HubNote;
-    return Number.isSafeInteger(note.pid) && note.pid > 0 && typeof note.url === "string" ? note : undefined;
+    return Number.isSafeInteger(note.pid) && note.pid > 0 && isHere(note.url) ? note : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Whether a folder is as `privateFolder` leaves it. */
+function isPrivate(path: string): boolean {
+  const known = lstatSync(path);
+  return known.isDirectory() && (process.getuid === undefined || (known.uid === process.getuid() && (known.mode & 0o077) === 0));
+}
+
+/** Whether an address is one of this machine. */
+function isHere(url: string): boolean {
+  const { hostname: name, username, origin } = new URL(url);
+  if (username !== "" || origin !== url) return false;
+  const bare = name.replace(/^\[|\]$/g, "");
+  if (bare === "localhost" || bare === "::1" || /^127\.\d+\.\d+\.\d+$/.test(bare) || bare === hostname().toLowerCase()) return true;
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === bare));
 }
 
 /** Whether a process of this id exists (it may be another program by now: ask it over HTTP, too). */

@@ -66,6 +66,15 @@ test("a mistyped command, group or option names the one that was meant, with cod
   expect(await said("lease", "acquire", "x", "--ttl", "soon")).toContain("30s, 5m or 2h");
 });
 
+test("a mistake that is shown again cannot move the terminal", async () => {
+  for (const args of [["\u001b[2Jhub"], ["hub", "start", "--\u009b2J"], ["hub", "\u202estart"]]) {
+    const { code, stderr } = await kxm(...args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^[\p{L}\p{N}\p{P}\p{S}\p{Zs}\n]*$/u);
+    expect(stderr).toContain("\\u{");
+  }
+});
+
 test("without a command the program explains itself", async () => {
   const { code, stderr } = await kxm();
   expect(code).toBe(EXIT.usage);

@@ -49,6 +49,18 @@ test("every character that could move the cursor, hide or reorder text is writte
   expect(visible("\u001b[31mred")).toBe("\\u{1b}[31mred");
 });
 
+test("a line on a terminal keeps our own styles and nothing else that moves it", () => {
+  for (const text of HOSTILE) {
+    const { world, written } = terminal({ isTTY: true });
+    const out = createOutput(world, false);
+    out.line(`${out.styled("bold", "name")} ${text}`);
+    expect(written.stdout).toBe(`\u001b[1mname\u001b[0m ${visible(text)}\n`);
+  }
+  const { world, written } = terminal({ isTTY: true });
+  createOutput(world, false).line("\u001b[8mhidden\u001b[5;31mblink");
+  expect(written.stdout).toBe("\\u{1b}[8mhidden\\u{1b}[5;31mblink\n");
+});
+
 test("a cell is one line of bounded length, whatever was written into it", () => {
   expect(oneLine("a\n\n  b\tc  ")).toBe("a b c");
   expect(oneLine("x".repeat(500))).toHaveLength(120);
