@@ -1,9 +1,8 @@
 // The cast of `kxm demo`: agents that hand each other work, hold leases and answer, over the same HTTP API as any other agent.
 import { registerAgent } from "../client/calls.ts";
-import { ask, type Connection, type Exchange, HubRefusal } from "../client/http.ts";
+import { type Connection, HubRefusal } from "../client/http.ts";
 import { type HubClient, hubClient } from "../client/hub-client.ts";
 import type { Outgoing } from "../client/messages.ts";
-import type { Lease } from "../protocol/leases.ts";
 import type { Message } from "../protocol/messages.ts";
 
 /** What the cast plays on. */
@@ -16,12 +15,6 @@ export interface Stage {
   pace: number;
   /** Told of what should not happen. */
   trouble(text: string): void;
-}
-
-interface Actor {
-  hub: HubClient;
-  /** For what is no agent's talk: leases. */
-  ask<T = any>(method: "GET" | "POST" | "DELETE", path: string, exchange?: Exchange): Promise<T>;
 }
 
 const TASKS = [
@@ -74,14 +67,10 @@ async function perform(stage: Stage, part: (stage: Stage) => Promise<void>) {
   }
 }
 
-async function join(stage: Stage, name: string, purpose: string, model: string): Promise<Actor> {
+async function join(stage: Stage, name: string, purpose: string, model: string): Promise<HubClient> {
   const { to, project, stopping } = stage;
   const { agent, agentKey } = await registerAgent(to, { name, project, purpose, model, host: "demo" }, { signal: stopping });
-  const headers = { "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agentKey };
-  return {
-    hub: hubClient(to, { id: agent.id, key: agentKey }, { signal: stopping }),
-    ask: async (method, path, exchange = {}) => (await ask(to, method, path, { signal: stopping, ...exchange, headers })).body,
-  };
+  return hubClient(to, { id: agent.id, key: agentKey }, { signal: stopping });
 }
 
 /** A pause of a random length between two bounds, in milliseconds at pace 1. Ends early when the play does. */
@@ -95,11 +84,11 @@ async function rest({ pace, stopping }: Stage, least: number, most: number): Pro
   stopping.removeEventListener("abort", end);
 }
 
-const send = async (from: Actor, target: string, content: string, more: Partial<Outgoing> = {}): Promise<Message> =>
-  (await from.hub.send({ target, content, allowOffline: true, ...more })).message;
+const send = async (from: HubClient, target: string, content: string, more: Partial<Outgoing> = {}): Promise<Message> =>
+  (await from.send({ target, content, allowOffline: true, ...more })).message;
 
 /** The message once it ended, or as it is after a minute. */
-const answered = (from: Actor, { id }: Message): Promise<Message> => from.hub.ended(id, { forMs: 60_000 });
+const answered = (from: HubClient, { id }: Message): Promise<Message> => from.ended(id, { forMs: 60_000 });
 
 async function planner(stage: Stage) {
   const me = await join(stage, "planner", "Breaks work into tasks and hands them out", "large");
@@ -110,22 +99,22 @@ async function planner(stage: Stage) {
     if (result.reply) await answered(me, await send(me, "reviewer", `Please review: ${result.reply.content}`, { correlationId, replyTo: result.id }));
     if (round % 2 === 0) await send(me, "docs", `Write down what changed: ${task.done}`, { correlationId });
     if (round % 3 === 0) await send(me, "docs", "Quick: is the changelog current?", { correlationId, ttlMs: 5_000 });
-    if (round % 5 === 0) await me.hub.cancel((await send(me, "reviewer", "Never mind the last one.", { correlationId })).id);
+    if (round % 5 === 0) await me.cancel((await send(me, "reviewer", "Never mind the last one.", { correlationId })).id);
     await rest(stage, 2_000, 6_000);
   }
 }
 
 /** Waits at its stream for requests and does them one after another. */
-async function worker(stage: Stage, name: string, purpose: string, work: (stage: Stage, me: Actor, request: Message) => Promise<string>) {
+async function worker(stage: Stage, name: string, purpose: string, work: (stage: Stage, me: HubClient, request: Message) => Promise<string>) {
   const me = await join(stage, name, purpose, "large");
-  for await (const heard of me.hub.events()) {
+  for await (const heard of me.events()) {
     if (heard.event !== "message") continue;
     const { message } = heard;
     await unlessEnded(async () => {
-      await me.hub.acknowledge(message.id);
+      await me.acknowledge(message.id);
       await rest(stage, 300, 1_500);
-      await me.hub.acknowledge(message.id, "turn");
-      await me.hub.reply(message.id, await work(stage, me, message));
+      await me.acknowledge(message.id, "turn");
+      await me.reply(message.id, await work(stage, me, message));
     });
   }
 }
@@ -139,31 +128,23 @@ async function unlessEnded(work: () => Promise<void>) {
   }
 }
 
-async function code(stage: Stage, me: Actor, request: Message): Promise<string> {
+async function code(stage: Stage, me: HubClient, request: Message): Promise<string> {
   await holding(stage, me, "branch:main", () => rest(stage, 2_000, 7_000));
   return TASKS.find((task) => task.ask === request.content)?.done ?? "Done.";
 }
 
-async function review(stage: Stage, me: Actor): Promise<string> {
+async function review(stage: Stage, me: HubClient): Promise<string> {
   await holding(stage, me, "review:checkout", () => rest(stage, 1_000, 4_000));
   return pick(REVIEWS);
 }
 
 /** Does something under a lease, standing in line for it. */
-async function holding(stage: Stage, me: Actor, name: string, work: () => Promise<void>) {
-  const path = `/v1/leases/${encodeURIComponent(name)}`;
-  let lease: Lease;
+async function holding(stage: Stage, me: HubClient, name: string, work: () => Promise<void>) {
   try {
-    ({ lease } = await me.ask("POST", `${path}/acquire`, { body: { ttlMs: 30_000, waitMs: 25_000 } }));
+    await me.leases.during(name, work, { ttlMs: 30_000, waitMs: 25_000, renewEveryMs: 2_000 * stage.pace });
   } catch (error) {
-    if (error instanceof HubRefusal && error.code === "lease_held") return; // the line was too long: without it this time
-    throw error;
+    if (!(error instanceof HubRefusal && error.code === "lease_held")) throw error; // the line was too long: without it this time
   }
-  const body = { fencingToken: lease.fencingToken };
-  await work();
-  await me.ask("POST", `${path}/renew`, { body: { ...body, ttlMs: 30_000 } });
-  await rest(stage, 500, 1_500);
-  await me.ask("POST", `${path}/release`, { body });
 }
 
 /** Two of these want the same lease: there is somebody in line now and then. */
@@ -181,14 +162,14 @@ async function visitor(stage: Stage) {
     await rest(stage, 10_000, 20_000);
     if (stage.stopping.aborted) return;
     const me = await join(stage, "docs", "Keeps the documentation true", "small");
-    const { messages } = await me.hub.inbox();
+    const { messages } = await me.inbox();
     for (const { id } of messages) {
       await unlessEnded(async () => {
-        await me.hub.acknowledge(id);
+        await me.acknowledge(id);
         await rest(stage, 500, 2_000);
-        await me.hub.reply(id, "Written, with an example.");
+        await me.reply(id, "Written, with an example.");
       });
     }
-    await me.hub.signOff();
+    await me.signOff();
   }
 }

@@ -19,7 +19,7 @@ export function addMcp(program: Command): void {
     summary: "speak MCP on standard input and output",
     details:
       "For the configuration of a coding agent; `kxm connect` writes it. The agent's name is KXM_AGENT_NAME; a taken one gets a suffix, said on standard error.\n" +
-      `Tools, each with its arguments in docs/mcp.md:\n${tools.map(({ name, title, effect }) => `  ${name.padEnd(NAME_WIDTH)}${title}${effect === "read" ? "" : " *"}`).join("\n")}\n* changes something`,
+      `Tools (* changes something), each with its arguments in docs/mcp.md:\n${tools.map(({ name, title, effect }) => `  ${name.padEnd(NAME_WIDTH)}${title}${effect === "read" ? "" : " *"}`).join("\n")}`,
     examples: ["kxm mcp", "KXM_AGENT_NAME=reviewer kxm mcp --project shop"],
     options: (command) =>
       withTarget(command)
