@@ -1,5 +1,6 @@
 // `kxm run`: starts a run and shows it live until it ends.
 import type { Command } from "commander";
+import { adviceOn } from "../protocol/failures.ts";
 import { define, duration } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
 import { CommandFailed, EXIT, type Output, UsageError, type World } from "./output.ts";
@@ -123,6 +124,8 @@ export async function followRun(
     clearInterval(ticker);
     view.end();
   }
+  const advice = view.progress.status === "failed" ? adviceOn(view.progress.reason) : undefined;
+  if (advice) out.note(advice);
   return view.progress.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 

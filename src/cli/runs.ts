@@ -1,5 +1,6 @@
 // `kxm runs`: look at runs, decide what they wait for, and end or resolve them.
 import type { Command } from "commander";
+import { adviceOn } from "../protocol/failures.ts";
 import type { CommandKind, CommandPayload } from "../protocol/sync.ts";
 import { RESOLUTION_ACTIONS } from "../protocol/sync-event.ts";
 import { define, group, number } from "./command.ts";
@@ -277,6 +278,7 @@ function showRun(out: Output, run: View): void {
     ["workflow", run["workflowId"]],
     ["status", run["status"]],
     ["reason", run["reason"]],
+    ["do", run["status"] === "failed" ? adviceOn(run["reason"]) : undefined],
     ["took", elapsed((run["endedAt"] ?? Date.now()) - run["createdAt"])],
     [
       "used",

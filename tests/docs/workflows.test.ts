@@ -1,8 +1,9 @@
 // docs/workflows.md shows every field, and everything it shows runs.
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
+import { adviceOn, FAILURES } from "../../src/protocol/failures.ts";
 import { AgentFile, GateArtifacts, GateCommand, MemoryFile, PricesFile, ProjectFile } from "../../src/protocol/project-files.ts";
 import { RUNTIME_ERRORS } from "../../src/protocol/runtime-errors.ts";
 import { WorkflowFile } from "../../src/protocol/workflow-file.ts";
@@ -82,6 +83,21 @@ test("docs/runtime.md names every refusal of the Runtime and every command of ru
   for (const code of Object.keys(RUNTIME_ERRORS)) expect(runtime, code).toContain(`\`${code}\``);
   for (const command of ["list", "show", "events", "logs", "cancel", "approve", "reject", "signal", "retry", "resolve", "receipt", "worktrees"])
     expect(runtime).toContain(`kxm runs ${command}`);
+});
+
+test("docs/runtime.md says of every failure what to do, and there is no other failure", () => {
+  const runtime = page("runtime.md");
+  for (const [failure, advice] of Object.entries(FAILURES)) expect(runtime).toContain(`| \`${failure}\` | ${advice} |`);
+  const folder = join(import.meta.dir, "../../src/runtime");
+  const sources = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const said = sources.flatMap((name) => [
+    ...readFileSync(join(folder, name), "utf8").matchAll(/\bclass: (?:[^"\n]*\? )?"([a-z_]+)"(?: : "([a-z_]+)")?/g),
+  ]);
+  const failures = new Set(said.flatMap(([, one, other]) => [one!, ...(other ? [other] : [])]));
+  // The one is tried again and never ends a run; the other is a class of effects.
+  for (const other of ["resolved_absent", "unknown"]) failures.delete(other);
+  expect(failures.size).toBeGreaterThan(20);
+  for (const failure of failures) expect(adviceOn(`${failure}: why`), failure).toBeString();
 });
 
 test("docs/harnesses.md has every harness with the version its row was checked with and its signs of a sign-in", () => {

@@ -120,3 +120,17 @@ test("a wait step goes on when the checks of a commit have ended", async () => {
     err: expect.stringContaining("it cannot be signalled"),
   });
 }, 60_000);
+
+test("a run that fails says why, and what to do about it", async () => {
+  const here = join(base, "failing");
+  sh(base, "git init -q failing");
+  await kxmIn(here, "init");
+  const agent = { schema: "kxm.agent.v1", purpose: "is not here", harness: "command", command: ["no-such-program-here"] };
+  writeFileSync(join(here, ".kxm/agents/missing.yaml"), JSON.stringify(agent));
+  const steps = [{ id: "work", kind: "agent", agent: "missing" }];
+  writeFileSync(join(here, ".kxm/workflows/fails.yaml"), JSON.stringify({ schema: "kxm.workflow.v1", steps }));
+  const { code, out, err } = await kxmIn(here, "run", "--workflow", "fails");
+  expect([code, out.includes("harness_missing: the program no-such-program-here is not installed")]).toEqual([1, true]);
+  expect(err).toContain("Install the program, or name another harness");
+  expect((await kxmIn(here, "runs", "show")).out).toMatch(/do +Install the program/);
+}, 60_000);

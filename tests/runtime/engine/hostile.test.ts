@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmodSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { adviceOn } from "../../../src/protocol/failures.ts";
 import { markedProcesses } from "../../../src/runtime/harness/process.ts";
 import { gates, openWorld, PASSED, script, sh, workflow } from "./world.ts";
 
@@ -13,6 +14,7 @@ const runOf = async (agent: object, more: Record<string, string | object> = {}, 
   expect(attempts.flatMap(markedProcesses)).toEqual([]);
   expect(world.outbox().filter(({ problem }) => problem)).toEqual([]);
   expect(existsSync(join(world.base, "state/attempts")) ? readdirSync(join(world.base, "state/attempts")) : []).toEqual([]);
+  if (run.status === "failed") expect(adviceOn(run.reason), run.reason).toBeString();
   return { reason: run.reason ?? run.status, events: world.events(runId), run };
 };
 

@@ -123,6 +123,30 @@ test.each([
   expect(world.push.report()).toEqual({ state: "ok", pending: 0, acked: 3, refused: {} });
 });
 
+test("a hub that answers 500 for an hour loses nothing, is asked seldom, and gets every event once and in order", async () => {
+  using world = setup();
+  fill(world.events, 40);
+  world.hub.failWith(() => refusal(500, "internal_error"));
+  const HOUR = 3_600_000;
+  for (let waited = 0; waited < HOUR; ) {
+    await world.push.step(world.client);
+    const wait = world.push.nextAttemptAt - world.clock.now();
+    expect(wait).toBeGreaterThan(0);
+    world.clock.advance(wait);
+    waited += wait;
+    fill(world.events, 1); // work goes on meanwhile
+  }
+  const during = world.hub.requests.length;
+  expect(during).toBeLessThan(60);
+  expect(world.push.report()).toMatchObject({ state: "blocked", acked: 0, lastError: expect.stringContaining("internal_error: ") });
+  const all = world.push.report().pending;
+  world.hub.failWith(undefined);
+  world.clock.advance(300_000);
+  await drain(world);
+  expect(world.push.report()).toEqual({ state: "ok", pending: 0, acked: all, refused: {} });
+  expect(world.hub.events.size).toBe(all);
+});
+
 test("waits grow with full jitter up to five minutes", async () => {
   using world = setup();
   fill(world.events, 1);
