@@ -17,3 +17,23 @@ export const sessionCookie = ({ settings: { publicUrl } }: Pick<Hub, "settings">
 
 /** The secret that a session's forms carry: made from the session's own, so that it needs no place of its own and cannot be guessed without it. */
 export const csrfOf = (sessionSecret: string): string => createHmac("sha256", sessionSecret).update("kxm csrf").digest("base64url");
+
+const CSRF_BYTES = 32;
+const xor = (a: Uint8Array, b: Uint8Array): Uint8Array => a.map((byte, index) => byte ^ b[index]!);
+
+/** That secret as it stands in a page: under a fresh mask each time, so that the length of a compressed page tells nothing about it. */
+export function maskedCsrf(csrf: string): string {
+  const mask = crypto.getRandomValues(new Uint8Array(CSRF_BYTES));
+  return Buffer.concat([mask, xor(Buffer.from(csrf, "base64url"), mask)]).toString("base64url");
+}
+
+/** The secret behind what a form sent; anything else comes back as it is, and fits no session. */
+function unmaskedCsrf(sent: string): string {
+  const bytes = Buffer.from(sent, "base64url");
+  if (bytes.length !== 2 * CSRF_BYTES) return sent;
+  return Buffer.from(xor(bytes.subarray(CSRF_BYTES), bytes.subarray(0, CSRF_BYTES))).toString("base64url");
+}
+
+/** The form secret that a request brings, as a field or as a header. */
+export const sentCsrf = ({ form, request }: { form: URLSearchParams; request: Request }): string =>
+  unmaskedCsrf(form.get("csrf") ?? request.headers.get("x-csrf-token") ?? "");

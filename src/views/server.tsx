@@ -9,7 +9,7 @@ import * as sessions from "../hub/sessions.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
 import { formatCursor } from "../protocol/events.ts";
 import { serveAsset } from "./assets/assets.ts";
-import { cookieValues, csrfOf, sessionCookieName } from "./cookies.ts";
+import { cookieValues, csrfOf, maskedCsrf, sentCsrf, sessionCookieName } from "./cookies.ts";
 import { errorPage } from "./error-page.tsx";
 import { framed } from "./frame.tsx";
 import { PAGE_HEADERS } from "./headers.ts";
@@ -34,7 +34,7 @@ export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly S
     hub.metrics.add("requests");
     try {
       checkOrigin(request, rules, request.method !== "GET" && request.method !== "HEAD");
-      return rendered(await work(requestId), requestId);
+      return compressed(request, rendered(await work(requestId), requestId));
     } catch (error) {
       return failed(hub, incoming, requestId, error);
     }
@@ -43,7 +43,7 @@ export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly S
     const incoming = context as Incoming;
     return answer(incoming, async () => {
       const visit = await visitOf(hub, incoming, flashes);
-      if (screen.method === "POST") sessions.requireCsrf(visit.session, visit.form.get("csrf") ?? incoming.request.headers.get("x-csrf-token") ?? "");
+      if (screen.method === "POST") sessions.requireCsrf(visit.session, sentCsrf(visit));
       if (screen.role !== "viewer") visit.require(screen.role);
       return screen.run(visit);
     });
@@ -105,7 +105,7 @@ async function visitOf(hub: Hub, { request, params }: Incoming, flashes: Map<str
     params: params ?? {},
     form,
     partial: request.headers.get("hx-request") === "true",
-    csrf: csrfOf(secret),
+    csrf: maskedCsrf(csrfOf(secret)),
     request,
     page: (props) => {
       const waiting = flashes.get(session.id) ?? [];
@@ -168,6 +168,20 @@ function rendered(made: Answer, requestId: string, status = 200): Response {
   }
   const isDocument = made.value.startsWith("<html");
   return new Response(isDocument ? `<!doctype html>${made.value}` : made.value, { status, headers: { ...PAGE_HEADERS, "x-request-id": requestId } });
+}
+
+/**
+ * A whole page, compressed for who can read that: what is shown first must be light. Fragments are not: an agent can make a page fetch them, and the
+ * length of what is compressed together with an agent's text must tell nothing. Answers to forms may hold a secret that is shown once.
+ */
+async function compressed(request: Request, response: Response): Promise<Response> {
+  const isPage =
+    request.method === "GET" && request.headers.get("hx-request") !== "true" && response.headers.get("content-type")?.startsWith("text/html");
+  if (!isPage || !/\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")) return response;
+  const { status, headers } = response;
+  headers.set("content-encoding", "gzip");
+  headers.set("vary", "accept-encoding");
+  return new Response(Bun.gzipSync(await response.bytes(), { level: 6 }), { status, headers });
 }
 
 function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown): Response {

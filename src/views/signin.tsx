@@ -8,7 +8,7 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
 import { SESSION_AGE_MS, SESSION_IDLE_MS } from "../protocol/limits.ts";
-import { cookieValues, csrfOf, sessionCookie } from "./cookies.ts";
+import { cookieValues, csrfOf, sentCsrf, sessionCookie } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
 import type { Answer, Visit } from "./screen.ts";
 import { SoloLayout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
@@ -109,7 +109,7 @@ const begun = (hub: Hub, request: Request, secret: string, back: string) =>
 
 /** Ends the session here and now, also its streams. */
 export async function signOut(hub: Hub, visit: Visit): Promise<Response> {
-  sessions.requireCsrf(visit.session, visit.form.get("csrf") ?? visit.request.headers.get("x-csrf-token") ?? "");
+  sessions.requireCsrf(visit.session, sentCsrf(visit));
   await hub.engine.write("", (tx) => sessions.end(tx, visit.by, visit.session.id));
   return new Response(null, {
     status: 303,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import type { Browser, CDPSession, Page } from "playwright-core";
 import { canonical } from "../../src/protocol/canonical.ts";
 import { SCREENS } from "../../src/views/screens.ts";
+import { HOST } from "../support/dashboard.ts";
 import { type Everything, fillEverything } from "../support/everything.ts";
 import { attributesOf } from "../support/html.ts";
 import { beat, moving, pushRun, type Registered, register, take } from "../support/lived-in.ts";
@@ -148,6 +149,27 @@ describe.skipIf(!CHROMIUM)("every page in Chromium", () => {
       for (const [address, found] of Object.entries(seen)) expect([address, found]).toEqual([address, GOOD]);
       await close();
     });
+
+  test("the first load of any page weighs at most 100 KB, with everything it loads and nothing kept before", async () => {
+    const { cookie } = await hub.world.signIn("admin");
+    const weight = async (path: string) => {
+      const answer = await hub.world.app.handle(new Request(`http://${HOST}${path}`, { headers: { cookie, "accept-encoding": "gzip" } }));
+      return { bytes: await answer.bytes(), zipped: answer.headers.get("content-encoding") === "gzip" };
+    };
+    const { html } = await hub.world.get("/start", { cookie });
+    const files = [...attributesOf(html, "script", "src"), ...attributesOf(html, "link", "href")].map(String);
+    expect(files).toHaveLength(4);
+    const loaded = await Promise.all(files.map(weight));
+    const shared = loaded.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
+    const heavy: Record<string, number> = {};
+    for (const address of Object.values(it.addresses).flat()) {
+      const { bytes, zipped } = await weight(address);
+      expect([address, zipped]).toEqual([address, true]);
+      if (shared + bytes.byteLength > 100 * 1024) heavy[address] = shared + bytes.byteLength;
+    }
+    expect(heavy).toEqual({});
+    expect(shared).toBeGreaterThan(25 * 1024); // the sum is of something
+  });
 
   test("every link of every page leads to a page", async () => {
     const { cookie } = await hub.world.signIn("admin");

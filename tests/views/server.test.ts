@@ -3,9 +3,11 @@ import { expect, test } from "bun:test";
 import * as sessions from "../../src/hub/sessions.ts";
 import * as tokens from "../../src/hub/tokens.ts";
 import { newSecret } from "../../src/protocol/ids.ts";
+import { CONTENT_SECURITY_POLICY } from "../../src/views/headers.ts";
 import { jsx } from "../../src/views/jsx/jsx-runtime.ts";
 import { screen } from "../../src/views/screen.ts";
 import { openDashboard } from "../support/dashboard.ts";
+import { attributesOf } from "../support/html.ts";
 
 const echo = screen({
   method: "GET",
@@ -189,6 +191,40 @@ test("an unknown error shows a request id and none of its text", async () => {
   expect(status).toBe(500);
   expect(html).not.toContain("secret of the house");
   expect(html).toContain(headers.get("x-request-id")!);
+});
+
+test("a page carries its form secret under a mask of its own each time; a mask with a changed byte opens nothing", async () => {
+  await using it = await openDashboard();
+  const { cookie, csrf } = await it.signIn();
+  const carried = async () => attributesOf((await it.get("/start", { cookie })).html, "form[action='/signout'] input[name=csrf]", "value")[0]!;
+  const [one, other] = [await carried(), await carried()];
+  expect([one === other, one.includes(csrf), one.length]).toEqual([false, false, 86]);
+  const post = async (sent: string) => (await it.post("/views", { csrf: sent, name: "n", place: "runs", query: "view=failed" }, { cookie })).status;
+  expect([await post(one), await post(other), await post(csrf)]).toEqual([303, 303, 303]);
+  const changed = Buffer.from(one, "base64url");
+  changed[40]! ^= 1;
+  for (const wrong of [changed.toString("base64url"), one.slice(0, 43), one.slice(43), "", "x".repeat(86)])
+    expect([wrong, await post(wrong)]).toEqual([wrong, 403]);
+});
+
+test("whole pages are compressed for who reads that; fragments, forms' answers and streams are not", async () => {
+  await using it = await openDashboard();
+  const { cookie, csrf } = await it.signIn();
+  const encoding = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await it.app.handle(
+      new Request(`http://127.0.0.1:7331${path}`, { headers: { cookie, "accept-encoding": "gzip, br", ...headers } }),
+    );
+    const bytes = await answer.bytes();
+    const isZipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
+    return [answer.headers.get("content-encoding"), isZipped, answer.headers.get("vary"), answer.headers.get("content-security-policy")?.length];
+  };
+  const policy = CONTENT_SECURITY_POLICY.length;
+  expect(await encoding("/start")).toEqual(["gzip", true, "accept-encoding", policy]);
+  expect(await encoding("/start", { "accept-encoding": "br" })).toEqual([null, false, null, policy]);
+  expect(await encoding("/ui/runs", { "hx-request": "true" })).toEqual([null, false, null, policy]);
+  expect((await it.get("/start", { cookie })).html).toContain("</html>");
+  const shown = await it.post("/views", { csrf, name: "", place: "runs", query: "view=failed" }, { cookie, headers: { "accept-encoding": "gzip" } });
+  expect(shown.headers.get("content-encoding")).toBeNull();
 });
 
 test("a refusal answers htmx with a result for the region of results", async () => {
