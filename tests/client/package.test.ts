@@ -95,44 +95,48 @@ for (const [engine, path] of [
     LIMIT_MS,
   );
 
-test("a program compiles against its types without any other, and a wrong one does not", () => {
-  const program = (lines: string[]) =>
-    ['import { connectHub, type Lease, LeaseLost, type Message, type Packet, runtimeClient } from "kxm/client";', ...lines].join("\n");
-  const options = {
-    compilerOptions: {
-      target: "ES2022",
-      module: "NodeNext",
-      lib: ["ES2022", "DOM"],
-      types: [],
-      strict: true,
-      skipLibCheck: false,
-      noEmit: true,
-      exactOptionalPropertyTypes: true,
-    },
-    files: ["program.mts"],
-  };
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(options));
-  const compile = (lines: string[]) => {
-    writeFileSync(join(folder, "program.mts"), program(lines));
-    const { exitCode, stdout } = Bun.spawnSync([join(ROOT, "node_modules/.bin/tsc"), "-p", join(folder, "tsconfig.json")], { cwd: folder });
-    return { exitCode, said: stdout.toString() };
-  };
-  const good = [
-    'const hub = await connectHub({ url: "http://127.0.0.1:7331", name: "a", project: "p" });',
-    'const message: Message = await hub.ask({ target: "b", content: "?" });',
-    'const status: "queued" | "delivered" | "replied" | "cancelled" | "expired" = message.status;',
-    'const lease: Lease = await hub.leases.during("x", async ({ lease }) => lease);',
-    'const packet: Packet = (await hub.context.get({ role: "planner", task: "t" })).packet;',
-    'for (const hit of (await hub.search("x")).hits) console.log(hit.kind === "message", hit.snippet?.text);',
-    "for (const { reports } of [await hub.workflows.improvements()]) console.log(reports.length, status, lease.fencingToken + 1, packet.evidence, LeaseLost);",
-    'const runtime = runtimeClient({ url: "http://127.0.0.1:7331" }, { project: "p", runtimeId: "rtm_1" });',
-    'for (const one of (await runtime.commands(0, 1_000)).known) console.log(one.kind === "start", one.payload);',
-  ];
-  expect(compile(good)).toEqual({ exitCode: 0, said: "" });
-  expect(
-    compile([...good, 'hub.send({ target: 7, content: "x" });', "message.contents;", 'hub.leases.hold("x", { ttl: 1 });']).said.match(/error TS/g),
-  ).toHaveLength(3);
-});
+test(
+  "a program compiles against its types without any other, and a wrong one does not",
+  () => {
+    const program = (lines: string[]) =>
+      ['import { connectHub, type Lease, LeaseLost, type Message, type Packet, runtimeClient } from "kxm/client";', ...lines].join("\n");
+    const options = {
+      compilerOptions: {
+        target: "ES2022",
+        module: "NodeNext",
+        lib: ["ES2022", "DOM"],
+        types: [],
+        strict: true,
+        skipLibCheck: false,
+        noEmit: true,
+        exactOptionalPropertyTypes: true,
+      },
+      files: ["program.mts"],
+    };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(options));
+    const compile = (lines: string[]) => {
+      writeFileSync(join(folder, "program.mts"), program(lines));
+      const { exitCode, stdout } = Bun.spawnSync([join(ROOT, "node_modules/.bin/tsc"), "-p", join(folder, "tsconfig.json")], { cwd: folder });
+      return { exitCode, said: stdout.toString() };
+    };
+    const good = [
+      'const hub = await connectHub({ url: "http://127.0.0.1:7331", name: "a", project: "p" });',
+      'const message: Message = await hub.ask({ target: "b", content: "?" });',
+      'const status: "queued" | "delivered" | "replied" | "cancelled" | "expired" = message.status;',
+      'const lease: Lease = await hub.leases.during("x", async ({ lease }) => lease);',
+      'const packet: Packet = (await hub.context.get({ role: "planner", task: "t" })).packet;',
+      'for (const hit of (await hub.search("x")).hits) console.log(hit.kind === "message", hit.snippet?.text);',
+      "for (const { reports } of [await hub.workflows.improvements()]) console.log(reports.length, status, lease.fencingToken + 1, packet.evidence, LeaseLost);",
+      'const runtime = runtimeClient({ url: "http://127.0.0.1:7331" }, { project: "p", runtimeId: "rtm_1" });',
+      'for (const one of (await runtime.commands(0, 1_000)).known) console.log(one.kind === "start", one.payload);',
+    ];
+    expect(compile(good)).toEqual({ exitCode: 0, said: "" });
+    expect(
+      compile([...good, 'hub.send({ target: 7, content: "x" });', "message.contents;", 'hub.leases.hold("x", { ttl: 1 });']).said.match(/error TS/g),
+    ).toHaveLength(3);
+  },
+  LIMIT_MS,
+);
 
 test("a bundler takes what is used and leaves the rest", async () => {
   const bundle = async (names: string) => {
