@@ -1,5 +1,6 @@
 // Calls git: no prompt, no hooks, no settings of the environment, bounded output, and a sentence when it fails.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { environmentFor } from "../harness/environment.ts";
 
 /** Longest one git command may take, in milliseconds. */
 const GIT_MS_MAX = 120_000;
@@ -9,12 +10,9 @@ const OUTPUT_BYTES_MAX = 16_777_216;
 /** What git said. */
 export type GitAnswer = { code: number; stdout: string; stderr: string };
 
-const environment = (extra: Record<string, string>): Record<string, string> => {
-  const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(process.env))
-    if (value !== undefined && !name.startsWith("GIT_") && !name.startsWith("KXM_")) env[name] = value;
-  return { ...env, GIT_TERMINAL_PROMPT: "0", GIT_OPTIONAL_LOCKS: "0", LC_ALL: "C", ...extra };
-};
+/** As little as any program gets: a repository's own settings, which agents may change, can make git run what they name. */
+const environment = (extra: Record<string, string>): Record<string, string> =>
+  environmentFor(process.env, [], { GIT_TERMINAL_PROMPT: "0", GIT_OPTIONAL_LOCKS: "0", LC_ALL: "C", ...extra });
 
 /**
  * Runs git and answers whatever comes of it.

@@ -52,6 +52,22 @@ test("a worktree is made once; work in it survives another call; one that was cu
   expect(existsSync(join(half.path, "left"))).toBe(false);
 });
 
+test("what a repository makes git run is told nothing of this machine's secrets", async () => {
+  // A writer may change the repository's own settings; git then runs what they name, with what the Runtime gave git.
+  const seen = join(base, "seen");
+  const work = writing();
+  await materialize(root, work);
+  sh(work.path, `git config filter.spy.clean 'env >>${seen}; cat' && echo '* filter=spy' >.gitattributes`);
+  process.env["KEY_OF_ANOTHER_PROGRAM"] = "not for repositories";
+  try {
+    expect((await capture(work, "work"))?.added).toEqual([".gitattributes"]);
+  } finally {
+    delete process.env["KEY_OF_ANOTHER_PROGRAM"];
+  }
+  expect(readFileSync(seen, "utf8")).toContain("PATH=");
+  expect(readFileSync(seen, "utf8")).not.toContain("not for repositories");
+});
+
 test("many at once do not get in each other's way", async () => {
   const all = Array.from({ length: 6 }, (_, i) => writing(`w${i}`));
   await Promise.all([...all, reading(), reading()].map((work) => materialize(root, work)));
