@@ -5,20 +5,22 @@ import type { Dialect } from "./dialect.ts";
 import type { SearchRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
 
-/** What must stand in a document: words of its scope, and terms of its texts that match by their beginning. */
-export type Match = { scope: string[]; terms: SearchTerm[] };
+/** What must stand in a document: all words of `scope` and one of `anyOf` (unless it is empty) in its scope, and the terms in its texts. */
+export type Match = { scope: string[]; anyOf: string[]; terms: SearchTerm[] };
 export type Find = { match: Match; before: number; from: number; status: string | undefined; limit: number };
 
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 /** FTS5: quoted strings only, so that nothing a person types is an operator. */
-const ftsQuery = ({ scope, terms }: Match) =>
+const ftsQuery = ({ scope, anyOf, terms }: Match) =>
   [
     ...scope.map((word) => `scope : ${quoted(word)}`),
+    ...(anyOf.length > 0 ? [`scope : (${anyOf.map(quoted).join(" OR ")})`] : []),
     ...terms.map(({ text, match }) => `{title body} : ${quoted(text)}${match === "prefix" ? " *" : ""}`),
   ].join(" AND ");
 /** PostgreSQL: words of letters and digits only, so there is nothing to escape. Phrases follow each other. */
-const tsQuery = ({ scope, terms }: Match) =>
-  [...scope, ...terms.map(({ text, match }) => (match === "prefix" ? `${text}:*` : `(${text.split(" ").join(" <-> ")})`))].join(" & ");
+const tsScope = ({ scope, anyOf }: Match) => [...scope, ...(anyOf.length > 0 ? [`(${anyOf.join(" | ")})`] : [])];
+const tsQuery = (of: Match) =>
+  [...tsScope(of), ...of.terms.map(({ text, match }) => (match === "prefix" ? `${text}:*` : `(${text.split(" ").join(" <-> ")})`))].join(" & ");
 
 export function searchStore({ db, kind, tables: { searchDocuments: documents, searchCursors, eventCounters }, one, all, run, now }: Dialect) {
   const findSubject = one(
@@ -85,11 +87,14 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
     const kept: (SQL | undefined)[] = [status === undefined ? undefined : eq(documents.status, status)];
     if (kind === "postgres") {
       const words = sql`to_tsvector('simple', ${documents.scope} || ' ' || ${documents.title} || ' ' || ${documents.body}) @@ to_tsquery('simple', ${tsQuery(match)})`;
+      // The index holds all texts of a document as one: a body that spells a word of the scope must not count as one.
+      const own = tsScope(match).join(" & ");
+      const scope = own === "" ? undefined : sql`to_tsvector('simple', ${documents.scope}) @@ to_tsquery('simple', ${own})`;
       return now(
         db
           .select()
           .from(documents)
-          .where(and(words, lt(documents.docId, before), gte(documents.docId, from), ...kept))
+          .where(and(words, scope, lt(documents.docId, before), gte(documents.docId, from), ...kept))
           .orderBy(desc(documents.docId))
           .limit(limit),
       );

@@ -4,7 +4,7 @@
 import type { EventRow, SearchRow } from "../db/schema.ts";
 import { StorageUnavailable, type Stores, type Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
-import { parseSearch, type SearchAnswer, type SearchHit, type SearchKind, snippetOf } from "../protocol/search.ts";
+import { parseSearch, SEARCH_KINDS, type SearchAnswer, type SearchHit, type SearchKind, snippetOf } from "../protocol/search.ts";
 import { iso } from "../protocol/time.ts";
 import type { Hub } from "./hub.ts";
 
@@ -252,7 +252,7 @@ export async function find(hub: Hub, searcher: Searcher, request: { q: string; a
   let more = true;
   while (hits.length <= request.limit && more) {
     const rows = await hub.engine.read.search.find({
-      match: { scope, terms: query.terms },
+      match: { scope, anyOf: scopesOf(searcher), terms: query.terms },
       before,
       from: (query.since ?? 0) * DOC_STEP,
       status: query.status,
@@ -269,6 +269,12 @@ export async function find(hub: Hub, searcher: Searcher, request: { q: string; a
     behind,
   };
 }
+
+/** Of messages an agent finds its own; of everything else all. @returns words of a scope of which one must be there */
+const scopesOf = ({ agentName }: Searcher): string[] =>
+  agentName === undefined
+    ? []
+    : [word("f", agentName), word("t", agentName), ...SEARCH_KINDS.filter((kind) => kind !== "message").map((kind) => `kx${kind}`)];
 
 const isVisible = (row: SearchRow, { agentName }: Searcher) =>
   agentName === undefined || row.kind !== "message" || row.sender === agentName || row.recipient === agentName;

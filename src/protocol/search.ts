@@ -39,7 +39,7 @@ export function parseSearch(query: string, now: number): SearchQuery {
   const bad = (why: string) => new HubError("invalid_search_query", why);
   const parsed: SearchQuery = { terms: [] };
   for (const [, name, quotedValue, value, phrase, word] of query.matchAll(/(?:(\w+):(?:"([^"]*)"|(\S+)))|"([^"]*)"|(\S+)/g)) {
-    if (name !== undefined && name.toLowerCase() in QUALIFIERS)
+    if (name !== undefined && Object.hasOwn(QUALIFIERS, name.toLowerCase()))
       readQualifier(parsed, name.toLowerCase() as Qualifier, (quotedValue ?? value)!.trim(), now, bad);
     else {
       const given = phrase ?? word ?? `${name}:${quotedValue ?? value}`;

@@ -1,6 +1,7 @@
 // Search on both engines: what becomes findable, by whom, in which order, and that it follows changes and can be made anew.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as search from "../../src/hub/search.ts";
+import { sha256 } from "../../src/protocol/canonical.ts";
 import { WORLDS } from "../support/engines.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 
@@ -85,6 +86,44 @@ describe.each(WORLDS)("%s search", (_, open) => {
     const blind = await ask("pear", { mayRead: false });
     expect(blind.hits).toHaveLength(1);
     expect(JSON.stringify(blind)).not.toContain("hidden");
+  });
+
+  test("a text that spells the words of the index gets into no search that is not its own", async () => {
+    fresh();
+    const [own, home] = [await join("ann"), project];
+    const mark = (prefix: string, text: string) => `${prefix}x${sha256(text).slice(0, 16)}`;
+    fresh();
+    const mallory = await join("mallory");
+    await join("bob");
+    const spelled = `jostaberry ${mark("p", home)} ${mark("f", "ann")} ${mark("t", "ann")} kxjournal`;
+    const id = await send(mallory, "bob", spelled);
+    const other = project;
+    project = home;
+    expect(await ids("jostaberry")).toEqual([]);
+    expect((await it.call(own, "GET", "/v1/search?q=jostaberry")).body.hits).toEqual([]);
+    expect(await ids("jostaberry", { project: undefined })).toEqual([id]);
+    for (const q of ["jostaberry from:ann", "jostaberry to:ann", "jostaberry kind:journal", `jostaberry project:${home}`])
+      expect([q, await ids(q, { project: undefined })]).toEqual([q, []]);
+    expect(await ids("jostaberry from:mallory to:bob kind:message", { project: other })).toEqual([id]);
+  });
+
+  test("what an agent may not see does not make its search look at everything", async () => {
+    fresh();
+    const [ann, eve] = [await join("ann"), await join("eve")];
+    await join("bob");
+    const mine = await send(eve, "bob", "medlar");
+    for (let n = 0; n < 60; n++) await send(ann, "bob", `medlar ${n}`);
+    await search.index(it.hub);
+    const { find } = it.hub.engine.read.search;
+    let looks = 0;
+    const look = (asked: never) => {
+      looks++;
+      return find(asked);
+    };
+    const counting = { ...it.hub.engine.read, search: { ...it.hub.engine.read.search, find: look } };
+    const hub = { ...it.hub, engine: { ...it.hub.engine, read: counting } } as never;
+    const answer = await search.find(hub, { project, agentName: "eve", mayRead: true }, { q: "medlar", limit: 2 });
+    expect([answer.hits.map(({ id }) => id), looks]).toEqual([[mine], 1]);
   });
 
   test("pages follow each other without gap or double, also when most of a page is hidden from the agent", async () => {
@@ -173,6 +212,9 @@ describe.each(WORLDS)("%s search", (_, open) => {
       "a:*",
       "(",
       "🙂",
+      "a since:-271821-04-20",
+      "a since:275760-09-13",
+      "since:+275760-09-13",
       "\u202e",
     ]) {
       const { status } = await it.call(ann, "GET", `/v1/search?q=${encodeURIComponent(q)}`);

@@ -29,6 +29,10 @@ test("words, phrases and qualifiers are told apart; other words with a colon are
   expect(parseSearch("since:2026-01-02", now).since).toBe(Date.UTC(2026, 0, 2));
 });
 
+test("only the qualifiers are qualifiers, whatever else has a name", () => {
+  for (const word of ["constructor:x", "toString:x", "__proto__:x", "hasOwnProperty:x"]) expect(parseSearch(word, now).terms).toHaveLength(1);
+});
+
 test("what cannot be meant is refused with a sentence", () => {
   expect([code("kind:dream"), code("since:yesterday"), code("a ".repeat(17)), code('from:""')]).toEqual(Array(4).fill("invalid_search_query"));
 });
