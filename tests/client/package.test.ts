@@ -84,7 +84,7 @@ for (const [engine, path] of [
       const lonely = await start(path, "ask.mjs", hub.url);
       expect([lonely.error, lonely.out]).toEqual(["", expect.stringContaining("target_not_found")]);
       const agent = start(path, "agent.mjs", hub.url);
-      await until(async () => (await online(hub.url)) === 1, "the agent");
+      await until(async () => (await online(hub.url)) === 1, "the agent", LIMIT_MS);
       expect((await start(path, "ask.mjs", hub.url)).out).toBe("replied You said: hello\n");
       expect((await start(path, "ask.mjs", hub.url, "goodbye")).out).toBe("replied You said: goodbye\n");
       expect(await agent).toEqual({ out: "answered asker\nanswered asker\n", error: "", code: 0 });
@@ -94,6 +94,26 @@ for (const [engine, path] of [
     },
     LIMIT_MS,
   );
+
+test(
+  "in Node an agent outlives its hub: another with an empty store at the same address is served as well",
+  async () => {
+    let agent: ReturnType<typeof start>;
+    let port: string;
+    {
+      await using hub = await serveHub();
+      ({ port } = new URL(hub.url));
+      agent = start(NODE, "agent.mjs", hub.url);
+      await until(async () => (await online(hub.url)) === 1, "the agent", LIMIT_MS);
+      expect((await start(NODE, "ask.mjs", hub.url)).out).toBe("replied You said: hello\n");
+    }
+    await using hub = await serveHub({ KXM_PORT: port });
+    await until(async () => (await online(hub.url)) === 1, "the agent again", LIMIT_MS);
+    expect((await start(NODE, "ask.mjs", hub.url, "goodbye")).out).toBe("replied You said: goodbye\n");
+    expect(await agent).toMatchObject({ error: "", code: 0 });
+  },
+  LIMIT_MS,
+);
 
 test(
   "a program compiles against its types without any other, and a wrong one does not",

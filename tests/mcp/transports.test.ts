@@ -81,11 +81,11 @@ describe.each(["http", "stdio"] as const)("over %s:", (way) => {
       await ann.call("kxm_lease_acquire", { name: "deploy" });
       const stop = new AbortController();
       const waiting = bob.call("kxm_lease_acquire", { name: "deploy", waitMs: 30_000 }, { signal: stop.signal });
-      await until(async () => (await waitersOf(hub, "deploy")) === 1, "the line");
+      await until(async () => (await waitersOf(hub, "deploy")) === 1, "the line", LIMIT_MS);
       stop.abort("not needed any more");
       await expect(waiting).rejects.toThrow("not needed any more");
       // A bridge hangs up for its client, so the hub gives up the place in the line; over HTTP the client's own connection decides.
-      if (way === "stdio") await until(async () => (await waitersOf(hub, "deploy")) === 0, "the end of the line");
+      if (way === "stdio") await until(async () => (await waitersOf(hub, "deploy")) === 0, "the end of the line", LIMIT_MS);
       const { messageId } = await bob.call("kxm_send", { target: "ann", content: "x" });
       for (const requestId of [0, 1, 2, 3, 99, "none"])
         await bob.client.notification({ method: "notifications/cancelled", params: { requestId, reason: "late" } });
