@@ -38,11 +38,13 @@ export function checkOrigin(request: Request, rules: AdmissionRules, guarded: bo
   if (!rules.hosts.has(host) || authority !== host) throw new HubError("host_forbidden", "this hub does not answer under that host name");
   if (guarded && !isOwn(request, rules, host)) throw new HubError("origin_forbidden", "this hub does not answer pages of another origin");
   if (url.includes("%")) {
+    let plain: string;
     try {
-      decodeURIComponent(url);
+      plain = decodeURIComponent(url);
     } catch {
       throw new HubError("protocol_error", "the path has a malformed percent escape");
     }
+    if (plain.includes("\0")) throw new HubError("protocol_error", "the address holds a NUL, which no name here has"); // PostgreSQL stores none
   }
 }
 

@@ -1,5 +1,6 @@
 // A run as a picture: the graph of the ways it took between its steps, and its attempts over time. From the folded projection, so the same for 50,000 events.
 import { hasEnded } from "../hub/projection.ts";
+import { own } from "../protocol/own.ts";
 import type { RunDetail, RunStep, StepAttempt } from "../protocol/runs.ts";
 import { timeOf } from "./run-status.tsx";
 import type { GraphEdge, GraphNode } from "./ui/graph.tsx";
@@ -100,7 +101,7 @@ function barOf(step: RunStep, attempt: StepAttempt, run: RunDetail): TimelineBar
   const to = ended ?? over;
   const word = attempt.outcome ?? attempt.status;
   const open = ended === undefined && over === undefined;
-  const tone = (open ? TONES[stepState(step, run)] : (TONES[word] ?? TONES[attempt.status])) ?? (open ? "run" : "mute");
+  const tone = (open ? TONES[stepState(step, run)] : (own(TONES, word) ?? TONES[attempt.status])) ?? (open ? "run" : "mute");
   const lasted = to === undefined ? "" : `, ${took(Math.max(0, to - from))}`;
   return [
     { from, ...(to !== undefined && { to: Math.max(from, to) }), tone, title: `attempt ${attempt.attempt}${lasted}, ${word}`.slice(0, TITLE_SHOWN) },

@@ -1,5 +1,6 @@
 // How a Runtime stands, in words with evidence and age: presence, slots, outbox, commands in flight. The same in the list and on its page.
 /** @jsxImportSource #jsx */
+import { own } from "../protocol/own.ts";
 import type { Command, Runtime } from "../protocol/runtimes.ts";
 import type { OutboxReport } from "../protocol/sync.ts";
 import { Track } from "./ui/charts.tsx";
@@ -64,7 +65,7 @@ export const refusedIn = ({ refused }: OutboxReport): number => Object.values(re
 export function outboxState(outbox: OutboxReport): { state: State; word: string } {
   if (outbox.state === "ok" && outbox.pending > 0) return { state: "draining", word: "draining" };
   if (outbox.state === "ok" && refusedIn(outbox) > 0) return { state: "degraded", word: "degraded" };
-  const [state, word] = STATES[outbox.state] ?? ["unknown", outbox.state];
+  const [state, word] = own(STATES, outbox.state) ?? ["unknown", outbox.state];
   return { state, word };
 }
 

@@ -74,6 +74,30 @@ describe.each(WORLDS)("%s workflows", (_, world) => {
     expect(conditions.conditions[0].needs).toContain("ann, bob, cid");
   });
 
+  test("names that every object has are names like others", async () => {
+    await using it = await openOn(world)();
+    const runId = await started(it);
+    const send = (body: string) => it.call("POST", `/v1/workflows/${runId}/checkpoints`, { body, headers: it.agents.lead.headers });
+    const keys = '"Constructor":"a","toString":"b","hasOwnProperty":"c"';
+    expect((await send(`{"stageId":"build","status":"passed","summary":"s","evidence":{${keys},"test log":"x"}}`)).status).toBe(200);
+    const odd = '" __Proto__ "';
+    const refused = [
+      ["evidence", `{"stageId":"review","status":"failed","summary":"s","evidence":{${odd}:"x"}}`],
+      ["evidence_refs", `{"stageId":"review","status":"failed","summary":"s","evidenceRefs":{${odd}:{"messageIds":["msg_1"]}}}`],
+    ] as const;
+    for (const [name, body] of refused) expect((await send(body)).body.code).toBe(`invalid_workflow_${name}`);
+    for (const outcome of ["toString", "constructor"]) {
+      const { status, body } = await send(JSON.stringify({ stageId: "review", status: "failed", summary: "s", outcome }));
+      expect([outcome, status, body.run?.currentStage ?? body.code]).toEqual([outcome, 200, "review"]);
+    }
+    const asked = await it.as("lead", "POST", "/v1/messages", {
+      target: "ann",
+      content: "x",
+      workflowContext: { runId, stageId: "review", requirementKey: "Constructor", attempt: 1 },
+    });
+    expect(asked.status).toBeLessThan(500);
+  });
+
   test("plain evidence never meets a peer requirement", async () => {
     await using it = await openOn(world)();
     const runId = await started(it);

@@ -72,3 +72,10 @@ test("a request keeps a well-formed id of its own and gets a new one otherwise",
   expect(idOf("my-id.1_A")).toBe("my-id.1_A");
   for (const bad of ["", "a b", "x".repeat(81), "é", "a/b"]) expect(idOf(bad)).toBe("req_new");
 });
+
+test("an address that cannot be read, or holds what no store keeps, is refused", () => {
+  const at = (path: string) => verdict(new Request(`http://localhost:7331${path}`, { headers: { host: "localhost:7331" } }));
+  for (const path of ["/v1/runs/%00/x", "/v1/log?project=a%00b", "/v1/%E0%A4%A", "/v1/log?project=%"])
+    expect([path, at(path)]).toEqual([path, "protocol_error"]);
+  for (const path of ["/v1/runs/%2500/x", "/v1/log?project=%F0%9F%98%80", "/v1/leases/a%2Fb"]) expect([path, at(path)]).toEqual([path, "admitted"]);
+});

@@ -4,6 +4,7 @@
 import { type ContextKind, KINDS, type Packet, type PacketAudit, type PacketRequest, type SourceType } from "../../protocol/context.ts";
 import { HubError } from "../../protocol/errors.ts";
 import type { Category } from "../../protocol/journal.ts";
+import { own } from "../../protocol/own.ts";
 import { byWorth, type Pool, type PoolItem } from "./pool.ts";
 import { wordsOf } from "./words.ts";
 
@@ -42,7 +43,7 @@ export function readKinds(value: unknown, options: { ignoreOthers: boolean }): C
 
 /** The packet for a request over a pool, and how it came about. */
 export function packetOf(pool: Pool, request: PacketRequest): { packet: Packet; audit: PacketAudit } {
-  const role = ROLES[request.role.toLowerCase()] ?? OTHER;
+  const role = own(ROLES, request.role.toLowerCase()) ?? OTHER;
   const kinds = readKinds(request.includeKinds, { ignoreOthers: false }) ?? role.kinds;
   const budgetTokens = request.budgetTokens ?? role.budget;
   const scores = pool.index.score(request.task);

@@ -1,4 +1,5 @@
 // "What is missing?": each required key of the current stage, met or not, by whom, with which evidence, and what would satisfy it.
+import { own } from "../../protocol/own.ts";
 import type { Condition, Conditions, WorkflowRun } from "../../protocol/workflows.ts";
 import { requirementsOf } from "./evidence.ts";
 
@@ -18,8 +19,8 @@ export function conditionsOf(run: WorkflowRun): Conditions {
         needs: met ? "" : `The coordinator ${run.targetAgentName} gives ${requirementKey} as evidence at its checkpoint.`,
       };
     }
-    const proofs = (stage.verifiedEvidence?.[requirementKey] ?? []).filter(({ context }) => context.attempt === stage.attempts + 1);
-    const policy = stage.resolvedEvidencePolicies![requirementKey]!;
+    const proofs = (own(stage.verifiedEvidence, requirementKey) ?? []).filter(({ context }) => context.attempt === stage.attempts + 1);
+    const policy = own(stage.resolvedEvidencePolicies, requirementKey)!;
     const missing = policy.eligibleProducers.filter(({ id }) => !requirement.producers!.includes(id)).map(({ name }) => name);
     const need = requirement.effectiveMinProducers!;
     return {

@@ -2,6 +2,7 @@
 // Codes: workflow_terminal, workflow_stage_not_found, workflow_stage_out_of_order, workflow_degradation_forbidden, workflow_degradation_conflict.
 import type { AuditNote, Tx } from "../../db/tx.ts";
 import { HubError } from "../../protocol/errors.ts";
+import { own } from "../../protocol/own.ts";
 import { iso } from "../../protocol/time.ts";
 import { type DegradationApproval, type DegradationRequest, normalizeKey, type WorkflowRun } from "../../protocol/workflows.ts";
 import * as journal from "../journal.ts";
@@ -18,7 +19,7 @@ export async function degrade(tx: Tx, runId: string, request: DegradationRequest
     throw new HubError("workflow_stage_out_of_order", `the current stage is ${run.currentStage ?? "none"}, not ${stage.id}`);
   }
   const requirementKey = normalizeKey(request.requirementKey);
-  const policy = stage.resolvedEvidencePolicies?.[requirementKey];
+  const policy = own(stage.resolvedEvidencePolicies, requirementKey);
   if (!policy?.degradation) throw new HubError("workflow_degradation_forbidden", `the definition allows no degradation of ${requirementKey}`);
   const attempt = stage.attempts + 1;
   const known = stage.degradationApprovals?.find((given) => given.requirementKey === requirementKey && given.attempt === attempt);

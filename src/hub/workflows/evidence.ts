@@ -4,6 +4,7 @@ import type { MessageRow } from "../../db/schema.ts";
 import type { Tx } from "../../db/tx.ts";
 import { sha256 } from "../../protocol/canonical.ts";
 import { HubError } from "../../protocol/errors.ts";
+import { own } from "../../protocol/own.ts";
 import { iso } from "../../protocol/time.ts";
 import {
   type MessageContext,
@@ -16,6 +17,9 @@ import {
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** What is written under `__proto__` would not be a member but change what all members are looked up in. */
+const isKey = (key: string) => key !== "" && key !== "__proto__";
+
 /** Plain evidence by normalized key. @throws HubError invalid_workflow_evidence */
 export function readEvidence(value: unknown): Record<string, string> {
   const bad = (why: string) => new HubError("invalid_workflow_evidence", `evidence ${why}`);
@@ -26,7 +30,7 @@ export function readEvidence(value: unknown): Record<string, string> {
   const evidence: Record<string, string> = Object.create(null);
   for (const [name, item] of entries) {
     const key = normalizeKey(name);
-    if (key === "" || name.length > 128) throw bad("has a key that is empty or longer than 128 characters");
+    if (!isKey(key) || name.length > 128) throw bad("has a key that is empty, not allowed, or longer than 128 characters");
     if (typeof item !== "string" || item.trim() === "" || item.trim().length > 1000) throw bad(`for ${key} must be a string of 1 to 1000 characters`);
     if (key in evidence) throw bad(`names ${key} twice`);
     evidence[key] = item.trim();
@@ -43,7 +47,7 @@ export function readEvidenceRefs(value: unknown): Map<string, string[]> {
   if (Object.keys(value).length > 32) throw bad("holds more than 32 keys");
   for (const [name, item] of Object.entries(value)) {
     const key = normalizeKey(name);
-    if (key === "" || name.length > 128) throw bad("has a key that is empty or longer than 128 characters");
+    if (!isKey(key) || name.length > 128) throw bad("has a key that is empty, not allowed, or longer than 128 characters");
     if (refs.has(key)) throw bad(`names ${key} twice`);
     if (!isObject(item) || Object.keys(item).join() !== "messageIds" || !Array.isArray(item["messageIds"]))
       throw bad(`for ${key} must be { messageIds: [...] } and nothing else`);
@@ -66,7 +70,7 @@ export async function verifyRefs(
   const verified = new Map<string, VerifiedPeerEvidence[]>();
   const seen = new Set<string>();
   for (const [key, ids] of refs) {
-    const policy = stage.resolvedEvidencePolicies?.[key];
+    const policy = own(stage.resolvedEvidencePolicies, key);
     if (!policy) throw new HubError("workflow_evidence_policy_missing", `${key} takes no message references in stage ${stage.id}`);
     const proofs: VerifiedPeerEvidence[] = [];
     for (const id of ids) {
@@ -149,10 +153,11 @@ export function requirementsOf(
 ): Requirement[] {
   const attempt = stage.attempts + 1;
   return stage.requiredEvidence.map((requirementKey) => {
-    const policy = stage.resolvedEvidencePolicies?.[requirementKey];
-    const values = [...new Set([...(stage.evidence[requirementKey] ?? []), ...(added[requirementKey] === undefined ? [] : [added[requirementKey]])])];
+    const policy = own(stage.resolvedEvidencePolicies, requirementKey);
+    const more = own(added, requirementKey);
+    const values = [...new Set([...(own(stage.evidence, requirementKey) ?? []), ...(more === undefined ? [] : [more])])];
     if (!policy) return { requirementKey, kind: "evidence", met: values.length > 0, degraded: false, values };
-    const proofs = [...(stage.verifiedEvidence?.[requirementKey] ?? []), ...(verified.get(requirementKey) ?? [])];
+    const proofs = [...(own(stage.verifiedEvidence, requirementKey) ?? []), ...(verified.get(requirementKey) ?? [])];
     const eligible = new Set(policy.eligibleProducers.map(({ id }) => id));
     const producers = [
       ...new Set(

@@ -3,6 +3,7 @@
 // workflow_evidence_producer_forbidden, workflow_context_correlation_mismatch.
 import type { Tx } from "../../db/tx.ts";
 import { HubError } from "../../protocol/errors.ts";
+import { own } from "../../protocol/own.ts";
 import { type MessageContext, normalizeKey } from "../../protocol/workflows.ts";
 import type { Caller } from "../agents.ts";
 import { runOf } from "./runs.ts";
@@ -46,7 +47,7 @@ export async function bindContext(
   if (run.status !== "running" || run.currentStage !== context.stageId || stage?.status !== "in_progress") {
     throw new HubError("workflow_context_inactive", `stage ${context.stageId} is not in progress`);
   }
-  const policy = stage.resolvedEvidencePolicies?.[context.requirementKey];
+  const policy = own(stage.resolvedEvidencePolicies, context.requirementKey);
   if (!policy) throw new HubError("workflow_evidence_policy_missing", `${context.requirementKey} takes no peer evidence in stage ${stage.id}`);
   if (context.attempt !== stage.attempts + 1)
     throw new HubError("workflow_context_attempt_mismatch", `the current attempt is ${stage.attempts + 1}, not ${context.attempt}`);

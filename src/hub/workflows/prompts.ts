@@ -1,4 +1,5 @@
 // What a coordinator is told: at the start of a run, when a signal resumes it, when a wait ran out.
+import { own } from "../../protocol/own.ts";
 import type { StageState, WorkflowDefinition, WorkflowRun } from "../../protocol/workflows.ts";
 
 /** Fills `{{ dotted.path }}` from a payload: strings as they are, objects and arrays as JSON, missing as nothing. Only own members are looked at. */
@@ -20,7 +21,7 @@ export function valueAt(payload: unknown, path: string): unknown {
 }
 
 const requirement = (stage: StageState, key: string) => {
-  const policy = stage.resolvedEvidencePolicies?.[key];
+  const policy = own(stage.resolvedEvidencePolicies, key);
   return policy ? `${key} (answers of ${policy.minProducers} of: ${policy.eligibleProducers.map(({ name }) => name).join(", ")})` : key;
 };
 

@@ -2,6 +2,7 @@
 // Codes: workflow_not_found, workflow_signal_delivery_conflict, workflow_signal_context_mismatch, workflow_not_waiting, workflow_signal_mismatch, workflow_evidence_incomplete.
 import type { Tx } from "../../db/tx.ts";
 import { HubError } from "../../protocol/errors.ts";
+import { own } from "../../protocol/own.ts";
 import { iso } from "../../protocol/time.ts";
 import type { SignalReceipt, SignalRequest, WorkflowRun } from "../../protocol/workflows.ts";
 import { failOverdue } from "./endings.ts";
@@ -99,7 +100,7 @@ const duplicateOf = ({ status, stageId, signalKey, receivedAt, degraded, degrade
 /** A sender may bind its evidence to run, stage and signal; then they must be these. */
 function requireContext(evidence: Record<string, string>, expected: Record<string, string>) {
   for (const [contextKey, value] of Object.entries(expected)) {
-    if (evidence[contextKey] !== undefined && evidence[contextKey] !== value) {
+    if ((own(evidence, contextKey) ?? value) !== value) {
       throw new HubError("workflow_signal_context_mismatch", `the evidence names another ${contextKey}`, { contextKey });
     }
   }

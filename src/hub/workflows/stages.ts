@@ -3,6 +3,7 @@
 import type { Tx } from "../../db/tx.ts";
 import { sha256 } from "../../protocol/canonical.ts";
 import { HubError } from "../../protocol/errors.ts";
+import { own } from "../../protocol/own.ts";
 import { iso } from "../../protocol/time.ts";
 import type { Area, CapturedHash, EvidencePlace, StageState, TransitionRule, VerifiedPeerEvidence, WorkflowRun } from "../../protocol/workflows.ts";
 import { AUDIT_ESCALATION, AUDIT_ESCALATION_MS, TERMINAL } from "../../protocol/workflows.ts";
@@ -37,7 +38,7 @@ export function currentStage(run: WorkflowRun, stageId: string, status: "in_prog
  */
 export function checkEnding(run: WorkflowRun, stage: StageState, ending: Pick<Ending, "status" | "evidence" | "verified">): void {
   const { oracle, planHash, requirePlanHash } = run;
-  const again = oracle && ending.evidence[oracle.evidenceKey];
+  const again = oracle && own(ending.evidence, oracle.evidenceKey);
   if (oracle && again !== undefined && sha256(again) !== oracle.sha256) {
     throw new HubError("weakened_reproduction", `the evidence for ${oracle.evidenceKey} differs from the reproduction that was captured`);
   }
@@ -127,7 +128,7 @@ async function miss(tx: Tx, run: WorkflowRun, stage: StageState, ending: Ending)
     escalate(tx, run, stage, ending.summary);
     return { retry: false };
   }
-  const rule = stage.on?.[ending.outcome ?? ending.status] ?? stage.on?.[ending.status];
+  const rule = own(stage.on, ending.outcome ?? ending.status) ?? own(stage.on, ending.status);
   if (!rule) {
     stage.status = "in_progress";
     return { retry: true };
@@ -139,16 +140,16 @@ async function miss(tx: Tx, run: WorkflowRun, stage: StageState, ending: Ending)
 
 /** Adds values to what the stage holds, each value once. */
 export function mergeEvidence(stage: StageState, evidence: Record<string, string>, verified: Map<string, VerifiedPeerEvidence[]>): void {
-  for (const [key, value] of Object.entries(evidence)) stage.evidence[key] = [...new Set([...(stage.evidence[key] ?? []), value])];
+  for (const [key, value] of Object.entries(evidence)) stage.evidence[key] = [...new Set([...(own(stage.evidence, key) ?? []), value])];
   for (const [key, proofs] of verified) {
-    const held = stage.verifiedEvidence?.[key] ?? [];
+    const held = own(stage.verifiedEvidence, key) ?? [];
     const fresh = proofs.filter(({ messageId }) => !held.some((proof) => proof.messageId === messageId));
     stage.verifiedEvidence = { ...stage.verifiedEvidence, [key]: [...held, ...fresh] };
   }
 }
 
 function capture(place: EvidencePlace | undefined, stage: StageState, now: number): CapturedHash | undefined {
-  const values = place?.stageId === stage.id ? stage.evidence[place.evidenceKey] : undefined;
+  const values = place?.stageId === stage.id ? own(stage.evidence, place.evidenceKey) : undefined;
   return values && values.length > 0
     ? { evidenceKey: place!.evidenceKey, sha256: sha256([...values].sort().join("\n")), capturedAt: iso(now) }
     : undefined;

@@ -75,7 +75,7 @@ test("the same items in any order give the same packet", () => {
     fc.asyncProperty(items, fc.lorem(), fc.integer({ min: 512, max: 600 }), async (shapes, task, budgetTokens) => {
       const all = shapes.map((shape, index) => item(`i${index}`, shape));
       const [forward, backward] = [await poolOf(all), await poolOf([...all].reverse())];
-      for (const role of ["planner", "verifier", "somebody"]) {
+      for (const role of ["planner", "verifier", "somebody", "constructor", "__proto__"]) {
         const request = ask({ role, task, budgetTokens });
         const [one, other] = [packetOf(forward, request), packetOf(backward, request)];
         expect(JSON.stringify(one)).toBe(JSON.stringify(other));
