@@ -9,6 +9,9 @@ import { everySlot, slot } from "./slots.ts";
 export type Match = { scope: string[]; anyOf: string[]; terms: SearchTerm[] };
 export type Find = { match: Match; before: number; from: number; status: string | undefined; limit: number };
 
+/** What a found document is counted by. */
+export type SearchFacet = Pick<SearchRow, "kind" | "project" | "sender">;
+
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 /** FTS5: quoted strings only, so that nothing a person types is an operator. */
 const ftsQuery = ({ scope, anyOf, terms }: Match) =>
@@ -83,31 +86,46 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
   const allBehind = all(behind);
   const removeOfProject = run(db.delete(documents).where(eq(documents.project, slot("project"))));
 
-  const find = ({ match, before, from, status, limit }: Find): Promise<SearchRow[]> => {
-    const kept: (SQL | undefined)[] = [status === undefined ? undefined : eq(documents.status, status)];
+  /** Which documents fit, newest first; the caller says which columns. */
+  const fitting = ({ match, before, from, status }: Omit<Find, "limit">): { where: SQL | undefined; newestFirst: SQL } => {
+    const kept = status === undefined ? undefined : eq(documents.status, status);
     if (kind === "postgres") {
       const words = sql`to_tsvector('simple', ${documents.scope} || ' ' || ${documents.title} || ' ' || ${documents.body}) @@ to_tsquery('simple', ${tsQuery(match)})`;
       // The index holds all texts of a document as one: a body that spells a word of the scope must not count as one.
       const own = tsScope(match).join(" & ");
       const scope = own === "" ? undefined : sql`to_tsvector('simple', ${documents.scope}) @@ to_tsquery('simple', ${own})`;
-      return now(
-        db
-          .select()
-          .from(documents)
-          .where(and(words, scope, lt(documents.docId, before), gte(documents.docId, from), ...kept))
-          .orderBy(desc(documents.docId))
-          .limit(limit),
-      );
+      return { where: and(words, scope, lt(documents.docId, before), gte(documents.docId, from), kept), newestFirst: desc(documents.docId) };
     }
+    return {
+      where: and(sql`search_index match ${ftsQuery(match)}`, sql`search_index.rowid < ${before}`, sql`search_index.rowid >= ${from}`, kept),
+      newestFirst: sql`search_index.rowid desc`,
+    };
+  };
+  const find = async (wanted: Find): Promise<SearchRow[]> => {
+    const { where, newestFirst } = fitting(wanted);
+    if (kind === "postgres") return now(db.select().from(documents).where(where).orderBy(newestFirst).limit(wanted.limit));
     // The index is walked from the newest document down and stops at the page: a common word costs no more than a rare one.
     const walk = db
       .select({ document: documents })
       .from(sql`search_index`)
       .innerJoin(documents, sql`${documents.docId} = search_index.rowid`)
-      .where(and(sql`search_index match ${ftsQuery(match)}`, sql`search_index.rowid < ${before}`, sql`search_index.rowid >= ${from}`, ...kept))
-      .orderBy(sql`search_index.rowid desc`)
-      .limit(limit);
-    return (now(walk as never) as Promise<{ document: SearchRow }[]>).then((rows) => rows.map(({ document }) => document));
+      .where(where)
+      .orderBy(newestFirst)
+      .limit(wanted.limit);
+    return ((await now(walk as never)) as { document: SearchRow }[]).map(({ document }) => document);
+  };
+  const facets = async (wanted: Find): Promise<SearchFacet[]> => {
+    const { where, newestFirst } = fitting(wanted);
+    const facet = { kind: documents.kind, project: documents.project, sender: documents.sender };
+    if (kind === "postgres") return now(db.select(facet).from(documents).where(where).orderBy(newestFirst).limit(wanted.limit));
+    const walk = db
+      .select(facet)
+      .from(sql`search_index`)
+      .innerJoin(documents, sql`${documents.docId} = search_index.rowid`)
+      .where(where)
+      .orderBy(newestFirst)
+      .limit(wanted.limit);
+    return now(walk as never) as Promise<SearchFacet[]>;
   };
   return {
     findSubject: (kind: string, subjectId: string) => findSubject({ kind, subjectId }),
@@ -116,6 +134,8 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
     update: (row: SearchRow) => update(row),
     setStatus: (docId: number, status: string | null) => setStatus({ docId, status }),
     find,
+    /** What the newest documents that fit are, without their texts. */
+    facets,
     oldest: (limit: number) => oldest({ limit }),
     cursor: async (project: string) => (await cursor({ project }))?.seq ?? 0,
     moveCursor: (project: string, seq: number) => moveCursor({ project, seq }),

@@ -4,17 +4,20 @@
 import type { EventRow, SearchRow } from "../db/schema.ts";
 import { StorageUnavailable, type Stores, type Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
-import { parseSearch, SEARCH_KINDS, type SearchAnswer, type SearchHit, type SearchKind, snippetOf } from "../protocol/search.ts";
+import { parseSearch, SEARCH_KINDS, type SearchAnswer, type SearchHit, type SearchKind, type SearchQuery, snippetOf } from "../protocol/search.ts";
 import { iso } from "../protocol/time.ts";
 import type { Hub } from "./hub.ts";
 
 const EVENTS_AT_ONCE = 500;
 const ROUNDS_MAX = 20; // per project and call, so that one busy project does not hold up the others
-/** How much of what is new a search itself makes findable, in rounds of EVENTS_AT_ONCE, before it answers and says how far it is behind. */
-const SEARCH_ROUNDS_MAX = 2;
+/** How much of what is new a search itself makes findable, in events, before it answers and says how far it is behind; a write counts as so many. */
+const SEARCH_EVENTS_MAX = 1_000;
+const EVENTS_PER_WRITE = 25;
 const BODY_MAX = 64_000;
 const DOC_STEP = 4_096;
 const SWEEP_ROWS = 500;
+/** Documents that facets are counted over. */
+export const FACET_ROWS_MAX = 1_000;
 
 /** What a document says; the indexer adds its place. */
 type Document = Omit<SearchRow, "docId" | "scope">;
@@ -36,14 +39,19 @@ export async function index(hub: Hub): Promise<number> {
   return count;
 }
 
-/** Brings documents up to the log before a search, as far as that is soon done. @returns how many changes are still not findable */
+/**
+ * Brings documents up to the log before a search, as far as that is soon done; the projects with the fewest changes first, so that a busy one does not
+ * keep the others from being found.
+ * @returns how many changes are still not findable
+ */
 async function catchUp(hub: Hub, project: string | undefined): Promise<number> {
   const behind = async () => (await hub.engine.read.search.behind()).filter((one) => project === undefined || one.project === project);
   try {
-    for (let round = 0; round < SEARCH_ROUNDS_MAX; round++) {
-      const [first] = await behind();
-      if (!first) return 0;
-      await indexSome(hub, first.project);
+    let left = SEARCH_EVENTS_MAX;
+    for (const one of (await behind()).sort((a, b) => a.count - b.count)) {
+      for (let seen = EVENTS_AT_ONCE; left > 0 && seen === EVENTS_AT_ONCE; left -= Math.max(seen, EVENTS_PER_WRITE))
+        seen = await indexSome(hub, one.project);
+      if (left <= 0) break;
     }
   } catch (error) {
     if (!(error instanceof StorageUnavailable)) throw error; // what is indexed can be found although the store takes no writes
@@ -234,9 +242,8 @@ async function runDocuments(
 /** Who asks: an agent finds of messages only its own; somebody who may not read texts gets no snippets. */
 export type Searcher = { project: string | undefined; agentName: string | undefined; mayRead: boolean };
 
-/** A page of hits, newest first. */
-export async function find(hub: Hub, searcher: Searcher, request: { q: string; after?: string; limit: number }): Promise<SearchAnswer> {
-  const query = parseSearch(request.q, hub.clock());
+/** A query as the store takes it, within what the searcher may see; undefined when nothing can fit. */
+function wantedOf(query: SearchQuery, searcher: Searcher) {
   const project = searcher.project ?? query.project;
   const scope = [
     ...(project === undefined ? [] : [word("p", project)]),
@@ -245,19 +252,22 @@ export async function find(hub: Hub, searcher: Searcher, request: { q: string; a
     ...(query.to ? [word("t", query.to)] : []),
   ];
   const isOther = searcher.project !== undefined && query.project !== undefined && query.project !== searcher.project;
-  if (isOther || (scope.length === 0 && query.terms.length === 0)) return { hits: [], behind: 0 };
+  if (isOther || (scope.length === 0 && query.terms.length === 0)) return undefined;
+  return { project, match: { scope, anyOf: scopesOf(searcher), terms: query.terms }, from: (query.since ?? 0) * DOC_STEP, status: query.status };
+}
+
+/** A page of hits, newest first. */
+export async function find(hub: Hub, searcher: Searcher, request: { q: string; after?: string; limit: number }): Promise<SearchAnswer> {
+  const query = parseSearch(request.q, hub.clock());
+  const wanted = wantedOf(query, searcher);
+  if (!wanted) return { hits: [], behind: 0 };
+  const { project, ...asked } = wanted;
   const behind = await catchUp(hub, project);
   const hits: SearchRow[] = [];
   let before = request.after !== undefined && /^\d{1,16}$/.test(request.after) ? Number(request.after) : Number.MAX_SAFE_INTEGER;
   let more = true;
   while (hits.length <= request.limit && more) {
-    const rows = await hub.engine.read.search.find({
-      match: { scope, anyOf: scopesOf(searcher), terms: query.terms },
-      before,
-      from: (query.since ?? 0) * DOC_STEP,
-      status: query.status,
-      limit: request.limit + 1,
-    });
+    const rows = await hub.engine.read.search.find({ ...asked, before, limit: request.limit + 1 });
     more = rows.length > request.limit && rows.some((row) => !isVisible(row, searcher));
     hits.push(...rows.filter((row) => isVisible(row, searcher)));
     before = rows.at(-1)?.docId ?? 0;
@@ -275,6 +285,42 @@ const scopesOf = ({ agentName }: Searcher): string[] =>
   agentName === undefined
     ? []
     : [word("f", agentName), word("t", agentName), ...SEARCH_KINDS.filter((kind) => kind !== "message").map((kind) => `kx${kind}`)];
+
+/** How many were found, and of what: counted over the newest FACET_ROWS_MAX. `more`: there are older ones, which are not in the counts. */
+export type SearchFacets = {
+  total: number;
+  more: boolean;
+  /** By kind, whatever kind the query asks for; by project and by sender within it. The most first. */
+  kinds: ReadonlyMap<string, number>;
+  projects: ReadonlyMap<string, number>;
+  senders: ReadonlyMap<string, number>;
+};
+
+/** Counts what a query finds. Costs the same however much fits it. @throws HubError invalid_search_query */
+export async function facets(hub: Hub, searcher: Searcher, q: string): Promise<SearchFacets> {
+  const { kind, ...query } = parseSearch(q, hub.clock());
+  const wanted = wantedOf(query, searcher) ?? (kind && wantedOf({ ...query, kind }, searcher));
+  const counts = { kinds: new Map<string, number>(), projects: new Map<string, number>(), senders: new Map<string, number>() };
+  if (!wanted) return { total: 0, more: false, ...counts };
+  const { project: _, ...asked } = wanted;
+  const rows = await hub.engine.read.search.facets({ ...asked, before: Number.MAX_SAFE_INTEGER, limit: FACET_ROWS_MAX + 1 });
+  const looked = rows.slice(0, FACET_ROWS_MAX);
+  const add = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1);
+  const fitting = looked.filter((row) => kind === undefined || row.kind === kind);
+  for (const row of looked) add(counts.kinds, row.kind);
+  for (const { project, sender } of fitting) {
+    add(counts.projects, project);
+    if (sender !== null) add(counts.senders, sender);
+  }
+  const most = (map: Map<string, number>) => new Map([...map].sort(([, a], [, b]) => b - a));
+  return {
+    total: fitting.length,
+    more: rows.length > looked.length,
+    kinds: counts.kinds,
+    projects: most(counts.projects),
+    senders: most(counts.senders),
+  };
+}
 
 const isVisible = (row: SearchRow, { agentName }: Searcher) =>
   agentName === undefined || row.kind !== "message" || row.sender === agentName || row.recipient === agentName;

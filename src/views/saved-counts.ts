@@ -10,7 +10,7 @@ import type { Tallies, Tally } from "./listing.ts";
 import * as messages from "./messages.tsx";
 import * as runs from "./runs.tsx";
 import type { Visit } from "./screen.ts";
-import * as search from "./search.tsx";
+import * as search from "./search-data.ts";
 import * as sync from "./sync.tsx";
 import { PLACES, type Place } from "./ui/nav.tsx";
 

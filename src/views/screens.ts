@@ -28,6 +28,7 @@ import * as runtimes from "./runtimes.tsx";
 import * as savedViews from "./saved-views.tsx";
 import { type Screen, screen } from "./screen.ts";
 import * as search from "./search.tsx";
+import * as searchCompletions from "./search-completions.tsx";
 import * as settings from "./settings.tsx";
 import * as settingsStore from "./settings-store.tsx";
 import * as sync from "./sync.tsx";
@@ -71,6 +72,7 @@ export const SCREENS: readonly Screen[] = [
   ...webhookDeliveries.screens,
   ...audit.screens,
   ...search.screens,
+  ...searchCompletions.screens,
   ...savedViews.screens,
   ...journal.screens,
   ...contextPage.screens,

@@ -1,29 +1,32 @@
 // Search results: one box over everything, hits newest first with the found words marked, and what narrows them.
 /** @jsxImportSource #jsx */
+import * as savedViews from "../hub/saved-views.ts";
 import * as search from "../hub/search.ts";
-import { HubError } from "../protocol/errors.ts";
-import { QUALIFIERS, SEARCH_KINDS, type SearchAnswer, type SearchHit, type SearchKind } from "../protocol/search.ts";
-import { refusal } from "./acts.tsx";
+import { PAGE_ROWS_MAX } from "../protocol/limits.ts";
+import { SEARCH_KINDS, type SearchAnswer, type SearchHit, type SearchKind } from "../protocol/search.ts";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
+import { download, type ExportColumn } from "./export.ts";
+import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import type { Child } from "./jsx/jsx-runtime.ts";
 import { agentLink, journalLink, leaseLink, link, messageLink, runLink, workflowRunLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, keptBy, type Tallies } from "./listing.ts";
-import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
+import { type Asked, askedValue, chipsOf, keptBy } from "./listing.ts";
+import { livePage } from "./live-page.tsx";
+import * as savedCounts from "./saved-counts.ts";
+import { type Screen, screen, type Visit } from "./screen.ts";
+import { type Found, queryOf, resultsOf, searcherOf } from "./search-data.ts";
+import { PLURALS, valued } from "./search-words.ts";
 import { Empty, Notice } from "./ui/feedback.tsx";
-import { FilterBar, type Suggestion, Suggestions } from "./ui/filter.tsx";
+import { FilterBar } from "./ui/filter.tsx";
 import type { IconName } from "./ui/icon.tsx";
 import { Columns, PageHead, Section } from "./ui/page.tsx";
 import { shortId } from "./ui/reference.tsx";
-import { Facets, Found, Hits } from "./ui/search.tsx";
+import { Facets, Found as FoundText, Hits } from "./ui/search.tsx";
 import { Pager } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, Name } from "./ui/untrusted.tsx";
 
-const HITS_SHOWN = 25;
-const QUERY_MAX = 500;
-/** Qualifiers that become chips; the project is chosen in the frame. */
-const CHIPS = ["from", "to", "status", "kind", "since"];
+const LINE_MAX = 40;
 
 const ICONS: Record<SearchKind, IconName> = {
   message: "messages",
@@ -34,16 +37,6 @@ const ICONS: Record<SearchKind, IconName> = {
   workflow: "runs",
   journal: "journal",
   context: "context",
-};
-const PLURALS: Record<SearchKind, string> = {
-  message: "Messages",
-  agent: "Agents",
-  lease: "Leases",
-  run: "Runs",
-  event: "Events of runs",
-  workflow: "Workflows",
-  journal: "Journal",
-  context: "Context",
 };
 
 /** The page of what was found. */
@@ -83,28 +76,16 @@ function titleOf({ kind, title, from, to }: SearchHit): Child {
   );
 }
 
-/** For saved views: no more hits than a page shows. */
-export const tally: Tallies = async (visit) => {
-  const { answer } = await resultsOf(visit);
-  return answer && { count: answer.hits.length, more: answer.next !== undefined };
+type Results = Found & {
+  facets: search.SearchFacets | undefined;
+  saved: { text: string; href: string; count: string | undefined }[];
 };
 
-type Results = { query: string; asked: Asked; answer: SearchAnswer | undefined; refused: FlashText | undefined };
-
-async function resultsOf(visit: Visit): Promise<Results> {
-  const { hub, url, project, session } = visit;
-  const query = url.searchParams.getAll("q").join(" ").trim().slice(0, QUERY_MAX);
-  const asked = query.includes('"') ? { qualifiers: [], words: query } : askedOf(url, CHIPS); // a quoted value is one word to the search, not to chips
-  if (query === "") return { query, asked, answer: undefined, refused: undefined };
-  try {
-    const searcher = { project, agentName: undefined, mayRead: session.role !== "viewer" };
-    const after = url.searchParams.get("after") ?? undefined;
-    const answer = await search.find(hub, searcher, { q: query, limit: HITS_SHOWN, ...(after !== undefined && { after }) });
-    return { query, asked, answer, refused: undefined };
-  } catch (error) {
-    if (!(error instanceof HubError) || error.code !== "invalid_search_query") throw error;
-    return { query, asked, answer: undefined, refused: refusal(error) };
-  }
+async function load(visit: Visit): Promise<Results> {
+  const found = await resultsOf(visit);
+  const saved = await savedSearches(visit);
+  if (!found.answer) return { ...found, facets: undefined, saved };
+  return { ...found, facets: await search.facets(visit.hub, searcherOf(visit), found.query), saved };
 }
 
 const FoundHits = ({ answer, visit }: { answer: SearchAnswer; visit: Visit }) => (
@@ -117,7 +98,7 @@ const FoundHits = ({ answer, visit }: { answer: SearchAnswer; visit: Visit }) =>
       snippet: (
         <>
           {hit.snippet && hit.snippet.text !== "" ? (
-            <Found text={hit.snippet.text} ranges={hit.snippet.highlights as [number, number][]} />
+            <FoundText text={hit.snippet.text} ranges={hit.snippet.highlights as [number, number][]} />
           ) : (
             (hit.status ?? shortId(hit.id))
           )}
@@ -135,28 +116,96 @@ const FoundHits = ({ answer, visit }: { answer: SearchAnswer; visit: Visit }) =>
   />
 );
 
-/** The kinds, each as the same search with that kind alone. */
-const Kinds = ({ asked, url, note }: { asked: Asked; url: URL; note: Child }) => {
-  const now = askedValue(asked, "kind");
-  const rest = [...asked.qualifiers.filter(({ key }) => key !== "kind").map(({ key, value }) => `${key}:${value}`), asked.words].filter(Boolean);
-  const href = (kind?: SearchKind) => here(url, { q: [...(kind ? [`kind:${kind}`] : []), ...rest].join(" ") || undefined, after: undefined });
+const SENDERS_SHOWN = 6;
+const PROJECTS_SHOWN = 8;
+
+/** The same search with one qualifier set to another value, or without it. */
+function withQualifier(url: URL, asked: Asked, key: string, value: string | undefined): string {
+  const rest = [...asked.qualifiers.filter((one) => one.key !== key).map((one) => `${one.key}:${one.value}`), asked.words].filter(Boolean);
+  return here(url, { q: [...(value === undefined ? [] : [valued(key, value)]), ...rest].join(" ") || undefined, after: undefined, act: undefined });
+}
+
+/** The searches that somebody keeps, and the way to their names. */
+const keptGroup = (saved: Results["saved"], { project }: Visit) =>
+  saved.length === 0
+    ? []
+    : [
+        {
+          title: "Saved searches",
+          facets: [
+            ...saved.map(({ text, href, count }) => ({ text: <Line text={text} max={LINE_MAX} />, href, count })),
+            { text: "Rename or delete…", href: link("/views", { project }) },
+          ],
+        },
+      ];
+
+/** What narrows the search: kinds, projects and senders with how many there are of each, and the searches somebody keeps. */
+const Narrow = ({ results: { asked, facets, saved }, visit, note }: { results: Results; visit: Visit; note: Child }) => {
+  const { url } = visit;
+  const kind = askedValue(asked, "kind");
+  const from = askedValue(asked, "from");
+  const counted = (count: number | undefined) =>
+    facets === undefined ? undefined : count === undefined ? (facets.more ? undefined : 0) : facets.more ? `${count}+` : count;
+  const all = facets && [...facets.kinds.values()].reduce((sum, one) => sum + one, 0);
   return (
     <Facets
       groups={[
         {
           title: "Kind",
           facets: [
-            { text: "Everything", href: href(), current: now === undefined },
-            ...SEARCH_KINDS.map((kind) => ({ text: PLURALS[kind], href: href(kind), current: now === kind })),
+            { text: "Everything", href: withQualifier(url, asked, "kind", undefined), current: kind === undefined, count: counted(all) },
+            ...SEARCH_KINDS.map((one) => ({
+              text: PLURALS[one],
+              href: withQualifier(url, asked, "kind", one),
+              current: kind === one,
+              count: counted(facets?.kinds.get(one)),
+            })),
           ],
         },
+        ...(visit.project === undefined && facets && facets.projects.size > 0
+          ? [
+              {
+                title: "Project",
+                facets: [...facets.projects].slice(0, PROJECTS_SHOWN).map(([project, count]) => ({
+                  text: <Line text={project} max={LINE_MAX} />,
+                  href: here(url, { project, after: undefined, act: undefined }),
+                  count: counted(count),
+                })),
+              },
+            ]
+          : []),
+        ...(facets && facets.senders.size > 0
+          ? [
+              {
+                title: "From",
+                facets: [...facets.senders].slice(0, SENDERS_SHOWN).map(([sender, count]) => ({
+                  text: <Line text={/^(agt|rtm)_/.test(sender) ? shortId(sender) : sender} max={LINE_MAX} />,
+                  href: withQualifier(url, asked, "from", from === sender ? undefined : sender),
+                  current: from === sender,
+                  count: counted(count),
+                })),
+              },
+            ]
+          : []),
+        ...keptGroup(saved, visit),
       ]}
-      note={note}
+      note={
+        facets?.more ? (
+          <>
+            Counted over the newest {search.FACET_ROWS_MAX.toLocaleString("en")}. {note}
+          </>
+        ) : (
+          note
+        )
+      }
     />
   );
 };
 
-const ResultsView = ({ results: { query, asked, answer, refused }, visit }: { results: Results; visit: Visit }) => {
+const found = ({ total, more }: search.SearchFacets): string => `${total.toLocaleString("en")}${more ? "+" : ""}`;
+
+const ResultsView = ({ results, visit }: { results: Results; visit: Visit }) => {
+  const { query, asked, answer, facets, refused } = results;
   const later = visit.url.searchParams.has("after");
   const note =
     visit.session.role === "viewer" ? "A viewer sees what was found, not its text." : "Words, beginnings (pay*), “phrases” and qualifiers.";
@@ -169,7 +218,7 @@ const ResultsView = ({ results: { query, asked, answer, refused }, visit }: { re
         keep={keptBy(visit.url)}
         qualifiers={chipsOf(visit.url, asked)}
         value={asked.words}
-        completions="/ui/search/completions"
+        completions={link("/ui/search/completions", { project: visit.project })}
       />
       {refused && (
         <Notice tone="attn" title={refused.text}>
@@ -188,49 +237,78 @@ const ResultsView = ({ results: { query, asked, answer, refused }, visit }: { re
         <Columns
           below
           main={
-            <Section title="Found" count={answer.next || later ? undefined : answer.hits.length} note="newest first">
+            <Section title="Found" count={facets && found(facets)} note="newest first">
               {answer.hits.length > 0 ? (
                 <FoundHits answer={answer} visit={visit} />
               ) : (
                 <Empty title="Nothing fits.">Try fewer words, the beginning of one with a star, or everything instead of one kind.</Empty>
               )}
-              {(answer.next !== undefined || later) && (
+              {answer.hits.length > 0 && (
                 <Pager
-                  shown={`${answer.hits.length} shown, newest first`}
+                  shown={
+                    <>
+                      {answer.hits.length} shown, newest first · <FileLinks list="search" url={visit.url} />
+                    </>
+                  }
                   newer={later ? here(visit.url, { after: undefined }) : undefined}
                   older={answer.next === undefined ? undefined : here(visit.url, { after: answer.next })}
                 />
               )}
             </Section>
           }
-          aside={<Kinds asked={asked} url={visit.url} note={note} />}
+          aside={<Narrow results={results} visit={visit} note={note} />}
         />
       )}
     </>
   );
 };
 
-const results = screen({
-  method: "GET",
+/** The searches that somebody keeps, with what they find now. */
+async function savedSearches(visit: Visit): Promise<Results["saved"]> {
+  const views = (await savedViews.list(visit.hub.engine.read, visit.session)).filter(({ place }) => place === "search");
+  const { tallies } = await savedCounts.countsOf(visit, views);
+  return views.map((view, index) => {
+    const tally = tallies[index];
+    return { text: view.name, href: savedCounts.savedHref(view), count: tally && `${tally.count}${tally.more ? "+" : ""}` };
+  });
+}
+
+const EXPORT: readonly ExportColumn<SearchHit>[] = [
+  ["kind", ({ kind }) => kind],
+  ["id", ({ id }) => id],
+  ["project", ({ project }) => project],
+  ["at", ({ at }) => at],
+  ["title", ({ title }) => title],
+  ["from", ({ from }) => from],
+  ["to", ({ to }) => to],
+  ["status", ({ status }) => status],
+  ["text", ({ snippet }) => snippet?.text],
+];
+
+/** What was found as a file, from this page on; texts only for those who may read them. @throws HubError invalid_search_query */
+async function exportHits(visit: Visit): Promise<Response> {
+  const hits: SearchHit[] = [];
+  for (let after = visit.url.searchParams.get("after") ?? undefined; hits.length < EXPORT_ROWS_MAX; ) {
+    const page = await search.find(visit.hub, searcherOf(visit), {
+      q: queryOf(visit.url),
+      limit: PAGE_ROWS_MAX,
+      ...(after !== undefined && { after }),
+    });
+    hits.push(...page.hits);
+    if (page.next === undefined) break;
+    after = page.next;
+  }
+  return download("search", visit.params["format"]!, EXPORT, hits);
+}
+
+const results = livePage<Results>({
   path: "/search",
-  role: "viewer",
-  run: async (visit) => {
-    const found = await resultsOf(visit);
-    return visit.page({ title: "Search", place: "search", children: <ResultsView results={found} visit={visit} /> });
-  },
+  id: "search",
+  place: "search",
+  topic: ["messages", "runs", "journal", "context", "leases", "agents"],
+  load,
+  title: () => "Search",
+  view: (data, visit) => <ResultsView results={data} visit={visit} />,
 });
 
-/** What may stand behind the cursor: names of qualifiers, and kinds. */
-const completions = screen({
-  method: "GET",
-  path: "/ui/search/completions",
-  role: "viewer",
-  run: ({ url }) => {
-    const last = (url.searchParams.get("q")?.split(/\s+/).at(-1) ?? "").toLowerCase();
-    const kinds: Suggestion[] = SEARCH_KINDS.map((kind) => ({ inserts: `kind:${kind}`, shows: `kind:${kind}`, note: PLURALS[kind] }));
-    const keys: Suggestion[] = Object.entries(QUALIFIERS).map(([key, note]) => ({ inserts: `${key}:`, shows: `${key}:`, note }));
-    return <Suggestions of={(last.startsWith("kind:") ? kinds : keys).filter(({ inserts }) => inserts.startsWith(last))} />;
-  },
-});
-
-export const screens: readonly Screen[] = [results, completions];
+export const screens: readonly Screen[] = [...results, screen({ method: "GET", path: "/search/export/:format", role: "viewer", run: exportHits })];

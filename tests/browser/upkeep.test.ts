@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { storeWork } from "../../src/cli/hub-store.ts";
+import * as messages from "../../src/hub/messages.ts";
 import * as upkeep from "../../src/hub/upkeep.ts";
 import * as arrivals from "../../src/hub/webhook-arrivals.ts";
 import { LIVELY, liven } from "../support/lively.ts";
@@ -22,6 +23,8 @@ const pagesOf = (endpoint: string): readonly (readonly [name: string, path: stri
   ["settings-store", "/settings?tab=store"],
   ["webhooks", `/webhooks?project=${LIVELY}`],
   ["webhooks-incoming", "/webhooks/incoming"],
+  ["search", `/search?q=ledger`],
+  ["search-kind", `/search?project=${LIVELY}&q=kind:message+from:implementer`],
   ["webhook", `/webhooks/${endpoint}?act=disable`],
 ];
 /** What axe looks at per view: it takes longer than everything else. */
@@ -32,7 +35,7 @@ const VIEWS = [
     name: "phone",
     width: 360,
     colorScheme: "dark",
-    checked: (page: string) => ["cost", "settings-store", "settings-retention", "webhooks", "webhooks-incoming"].includes(page),
+    checked: (page: string) => ["cost", "settings-store", "settings-retention", "webhooks", "webhooks-incoming", "search"].includes(page),
   },
 ] as const;
 
@@ -160,5 +163,31 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
     await plain.page.getByRole("button", { name: "Enable" }).click();
     await plain.page.locator(".flash", { hasText: "told of events again" }).waitFor();
     await plain.close();
+  });
+
+  test("a search completes what is typed by key alone, counts what it finds, and shows what comes in", async () => {
+    const { page, complaints, close } = await hub.visit(browser, `/search?project=${LIVELY}`);
+    await isLive(page);
+    await page.keyboard.press("/");
+    await page.keyboard.type("kind:message from:imp");
+    await page.locator("[role=option]", { hasText: "from:implementer" }).waitFor();
+    await page.screenshot({ path: join(ARTIFACTS, "upkeep-search-completion-light.png") });
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Tab");
+    await page.locator(".suggest__option").waitFor({ state: "detached" });
+    await page.keyboard.press("Enter");
+    await page.locator(".hits > li").first().waitFor();
+    expect(await page.locator(".qchip__v").allInnerTexts()).toEqual(["message", "implementer"]);
+    await page.goto(`${hub.url}/search?project=${LIVELY}&q=okapi`);
+    await isLive(page);
+    await page.getByText("Nothing fits.").waitFor();
+    const { agents } = hub.world.hub.engine.read;
+    const [planner, reviewer] = [(await agents.findByName(LIVELY, "planner"))!, (await agents.findByName(LIVELY, "reviewer"))!];
+    const request = { target: reviewer.id, content: "an okapi", delivery: "followUp", hops: 1, maxHops: 5, allowOffline: true } as const;
+    await hub.world.hub.engine.write(LIVELY, (tx) => messages.send(tx, planner, request, 3_600_000));
+    await page.locator(".hits mark", { hasText: "okapi" }).waitFor();
+    expect(await page.locator(".facets a", { hasText: "Messages" }).textContent()).toMatch(/Messages\s*1/);
+    expect(complaints).toEqual([]);
+    await close();
   });
 });

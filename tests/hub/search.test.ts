@@ -223,4 +223,38 @@ describe.each(WORLDS)("%s search", (_, open) => {
     expect(await ids("drop table")).toHaveLength(1);
     expect((await it.call(ann, "GET", "/v1/search?q=kind:x")).body.code).toBe("invalid_search_query");
   });
+
+  test("facets count by kind whatever the query asks for, by sender within it, and say when there is more than they looked at", async () => {
+    fresh();
+    const [ann] = [await join("ann"), await join("bob", "a zebra")];
+    for (let n = 0; n < 3; n++) await send(ann, "bob", `zebra ${n}`);
+    await search.index(it.hub);
+    const facets = (q: string, of = project) => search.facets(it.hub, { project: of, agentName: undefined, mayRead: false }, q);
+    const all = await facets("zebra");
+    expect([all.total, all.more, Object.fromEntries(all.kinds)]).toEqual([4, false, { message: 3, agent: 1 }]);
+    const some = await facets("zebra kind:message from:ann");
+    expect([some.total, Object.fromEntries(some.kinds), Object.fromEntries(some.senders)]).toEqual([3, { message: 3 }, { ann: 3 }]);
+    expect((await facets("kind:agent")).total).toBe(2);
+    expect((await facets("zebra", "nowhere")).total).toBe(0);
+    expect((await facets("", "nowhere")).total).toBe(0);
+    const [hit] = (await ask("zebra kind:message")).hits;
+    await it.world.engine.write(project, async (tx) => {
+      const known = (await tx.search.findSubject("message", hit!.id))!;
+      for (let n = 0; n < search.FACET_ROWS_MAX; n++) await tx.search.insert({ ...known, docId: n + 1, subjectId: `more-${n}` });
+    });
+    const capped = await facets("zebra");
+    expect([capped.total, capped.more]).toEqual([search.FACET_ROWS_MAX, true]);
+  });
+
+  test("a search over all projects finds what was just sent in each of them", async () => {
+    const names: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      fresh();
+      names.push(project);
+      const [ann] = [await join("ann"), await join("bob")];
+      await send(ann, "bob", "quagga");
+    }
+    const { hits, behind } = await search.find(it.hub, { project: undefined, agentName: undefined, mayRead: true }, { q: "quagga", limit: 20 });
+    expect([hits.map((hit) => hit.project).sort(), behind]).toEqual([names.sort(), 0]);
+  });
 });
