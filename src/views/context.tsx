@@ -19,6 +19,7 @@ import {
 } from "./context-compare.tsx";
 import { type Names, namesOf, Origin } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
+import { FileLinks } from "./file-links.tsx";
 import { link, stateLink } from "./links.ts";
 import { projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
@@ -261,9 +262,13 @@ const Current = ({ data: { current, next, projects }, visit }: { data: ContextDa
           },
         ]}
       />
-      {(next || later) && (
+      {current.length > 0 && (
         <Pager
-          shown={`${current.length} shown, by key`}
+          shown={
+            <>
+              {current.length} shown, by key · <FileLinks list="context" url={visit.url} />
+            </>
+          }
           newer={later ? here(visit.url, { after: undefined, of: undefined }) : undefined}
           older={next && here(visit.url, { after: next.key, of: next.project })}
         />

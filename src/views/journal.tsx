@@ -8,6 +8,7 @@ import { HubError } from "../protocol/errors.ts";
 import { CATEGORIES, type Category, type Improvements, type JournalEntry, PROMOTABLE } from "../protocol/journal.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
+import { FileLinks } from "./file-links.tsx";
 import { agentLink, journalLink, link, workflowRunLink } from "./links.ts";
 import { mergedPage, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
@@ -40,7 +41,9 @@ type JournalData = {
   names: ReadonlyMap<string, string>;
 };
 
-const categoryOf = (url: URL): Category | undefined => CATEGORIES.find((category) => category === url.searchParams.get("category"));
+export const categoryOf = (url: URL): Category | undefined => CATEGORIES.find((category) => category === url.searchParams.get("category"));
+/** The entry before which a page begins. */
+export const placeOf = (url: URL): string => /^journal_\w{1,60}$/.exec(url.searchParams.get("after") ?? "")?.[0] ?? END;
 const showsSignals = (url: URL): boolean => url.searchParams.get("show") === "signals";
 
 /** The entry that an address or a form names, for those who may see its project. @throws HubError journal_not_found */
@@ -58,7 +61,7 @@ async function load(visit: Visit): Promise<JournalData> {
   const named = url.searchParams.get("entry");
   const only = named === null ? undefined : await entryFor(visit, named);
   const category = categoryOf(url);
-  const after = /^journal_\w{1,60}$/.exec(url.searchParams.get("after") ?? "")?.[0] ?? END;
+  const after = placeOf(url);
   const signals = showsSignals(url) && projects.length === 1 ? await improvements(read, projects[0]!) : undefined;
   const page = only || showsSignals(url) ? { rows: only ? [only] : [], next: undefined } : await entriesBefore(read, projects, category, after);
   const ids = [...new Set(page.rows.map(({ agentId }) => agentId))];
@@ -74,7 +77,8 @@ export const tally: Tallies = async ({ hub, url, project, projects }, limit) => 
   return { count: rows.length, more: next !== undefined };
 };
 
-const entriesBefore = (read: Stores, projects: readonly string[], category: Category | undefined, before: string, limit?: number) =>
+/** Entries before a place, newest first, of a category if one is asked for. */
+export const entriesBefore = (read: Stores, projects: readonly string[], category: Category | undefined, before: string, limit?: number) =>
   mergedPage<JournalRow>(
     projects.map(
       (project) => (rows: number) =>
@@ -245,9 +249,13 @@ const Entries = ({ data, visit }: { data: JournalData; visit: Visit }) => {
           <Entry row={row} data={data} visit={visit} />
         ))}
       </CardList>
-      {(next !== undefined || later) && (
+      {!only && (
         <Pager
-          shown={`${rows.length} shown, newest first`}
+          shown={
+            <>
+              {rows.length} shown, newest first · <FileLinks list="journal" url={visit.url} />
+            </>
+          }
           newer={later ? here(visit.url, { after: undefined }) : undefined}
           older={next === undefined ? undefined : here(visit.url, { after: next })}
         />

@@ -75,33 +75,31 @@ export const Outbox = ({ outbox, silent, now }: { outbox: OutboxReport; silent: 
   const refused = refusedIn(outbox);
   const { state, word } = outboxState(outbox);
   return (
-    <>
-      <Status
-        state={state}
-        word={word}
-        stack
-        stale={silent}
-        why={
-          <>
-            {pending.toLocaleString("en")} pending{silent ? " at its last report" : ""}
-            {refused > 0 && `, ${refused.toLocaleString("en")} refused`}
-          </>
-        }
-      />
-      <Sub>
-        {acked.toLocaleString("en")} acked
-        {nextAttemptAt && (
-          <>
-            , tries again in <Left until={Date.parse(nextAttemptAt)} now={now} />
-          </>
-        )}
-      </Sub>
-      {lastError && (
-        <Sub>
-          <Line text={lastError} max={ERROR_SHOWN} />
-        </Sub>
-      )}
-    </>
+    <Status
+      state={state}
+      word={word}
+      stack
+      stale={silent}
+      why={
+        <>
+          {pending.toLocaleString("en")} pending{silent ? " at its last report" : ""}
+          {refused > 0 && `, ${refused.toLocaleString("en")} refused`}
+          <Sub>
+            {acked.toLocaleString("en")} acked
+            {nextAttemptAt && (
+              <>
+                , tries again in <Left until={Date.parse(nextAttemptAt)} now={now} />
+              </>
+            )}
+          </Sub>
+          {lastError && (
+            <Sub>
+              <Line text={lastError} max={ERROR_SHOWN} />
+            </Sub>
+          )}
+        </>
+      }
+    />
   );
 };
 

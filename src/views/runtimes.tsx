@@ -7,6 +7,7 @@ import { COUNT_EXACT_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { VERSION } from "../protocol/version.ts";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
+import { FileLinks } from "./file-links.tsx";
 import { runtimeLink } from "./links.ts";
 import { projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
@@ -172,9 +173,13 @@ const RuntimesView = ({ data, visit }: { data: RuntimesData; visit: Visit }) => 
       ) : (
         <RuntimesTable data={data} visit={visit} />
       )}
-      {total > VIEW_ROWS_MAX && (
+      {total > 0 && (
         <Pager
-          shown={`${entries.length} of ${total}`}
+          shown={
+            <>
+              {entries.length} of {total} · <FileLinks list="runtimes" url={visit.url} />
+            </>
+          }
           newer={page > 1 ? here(visit.url, { page: page === 2 ? undefined : String(page - 1) }) : undefined}
           older={page * VIEW_ROWS_MAX < total ? here(visit.url, { page: String(page + 1) }) : undefined}
         />

@@ -77,7 +77,7 @@ const saveQuestion = (url: URL): Question | undefined => {
       <>
         <input type="hidden" name="place" value={list.place} />
         <input type="hidden" name="query" value={list.query} />
-        <p>It gets a place on the left with a live count. Only you see it.</p>
+        <p>It gets a place of its own beside the others, with a live count. Only you see it.</p>
         <TextField
           id={`${id}-name`}
           name="name"
@@ -133,7 +133,7 @@ const save = screen({
       if (!list) return { tone: "bad", text: "That list cannot be saved." };
       const { session, hub, by } = visit;
       const { replaced } = await hub.engine.write(session.project ?? "", (tx) => savedViews.save(tx, by, session, { ...list, name }));
-      return { tone: "ok", text: replaced ? "Saved; it replaces the list of that name." : "Saved. It is on the left, with its count." };
+      return { tone: "ok", text: replaced ? "Saved; it replaces the list of that name." : "Saved. It has a place of its own now, with its count." };
     });
   },
 });

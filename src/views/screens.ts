@@ -15,6 +15,7 @@ import { navFragment } from "./frame.tsx";
 import * as journal from "./journal.tsx";
 import * as leaseHistory from "./lease-history.tsx";
 import * as leases from "./leases.tsx";
+import * as listFiles from "./list-files.ts";
 import * as message from "./message.tsx";
 import * as messages from "./messages.tsx";
 import * as overview from "./overview.tsx";
@@ -75,6 +76,7 @@ export const SCREENS: readonly Screen[] = [
   ...searchCompletions.screens,
   ...savedViews.screens,
   ...journal.screens,
+  ...listFiles.screens,
   ...contextPage.screens,
   ...contextPool.screens,
   ...settings.screens,

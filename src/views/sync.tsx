@@ -5,6 +5,7 @@ import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
 import { machineOf } from "./commands.tsx";
 import { domId } from "./dom-id.ts";
+import { FileLinks } from "./file-links.tsx";
 import { alertLink, conflictLink, runLink, runtimeLink } from "./links.ts";
 import { countOver, cursorOf, mergedPage, projectsOf, type Tallies, withHubItself } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
@@ -42,11 +43,12 @@ type SyncData = {
   counts: Record<Tab, number>;
 };
 
-function tabOf(url: URL): Tab {
+/** The tab of an address, and whether it also shows what was looked at. */
+export function tabOf(url: URL): Tab {
   const chosen = url.searchParams.get("tab") ?? "";
   return Object.hasOwn(TABS, chosen) ? (chosen as Tab) : "conflicts";
 }
-const showsAll = (url: URL): boolean => url.searchParams.get("state") === "all";
+export const showsAll = (url: URL): boolean => url.searchParams.get("state") === "all";
 
 async function load(visit: Visit): Promise<SyncData> {
   const { hub, url } = visit;
@@ -296,9 +298,13 @@ const SyncView = ({ data, visit }: { data: SyncData; visit: Visit }) => {
       ) : (
         <Gaps data={data} visit={visit} />
       )}
-      {(next || later) && (
+      {rows > 0 && (
         <Pager
-          shown={`${rows} shown, newest first`}
+          shown={
+            <>
+              {rows} shown, newest first · <FileLinks list="sync" url={url} />
+            </>
+          }
           newer={later ? here(url, { after: undefined }) : undefined}
           older={next && here(url, { after: next })}
         />

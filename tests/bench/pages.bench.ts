@@ -1,4 +1,5 @@
-// The dashboard's pages at scale: 1,000,000 messages, 1,000,000 events of the log, 2,000 agents and 100,000 synced events in one project.
+// The dashboard's pages at scale: 1,000,000 messages, 1,000,000 events of the log, 2,000 agents, 5,000 runs of which 500 move, 100,000 synced events and
+// what pages-rows.ts adds, in one project. `npm run bench -- pages`; KXM_BENCH_MESSAGES=100000 makes it a smaller one.
 // Goals: the overview in 20 ms, any list in 50 ms. The same hub with 1,000 messages stands beside it.
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,9 +15,18 @@ import { defaultSettings } from "../../src/hub/settings.ts";
 import { newId, newSecret } from "../../src/protocol/ids.ts";
 import { csrfOf } from "../../src/views/cookies.ts";
 import { createViews } from "../../src/views/server.tsx";
+import { syncEvent } from "../support/sync-events.ts";
 import { cpuOfThis } from "./measure.ts";
+import { fillMore, listsOf, type Row } from "./pages-rows.ts";
 
-const LARGE = { messages: Number(process.argv[2] ?? 1_000_000), agents: 2_000, online: 500, runs: 500, syncEvents: 100_000, leases: 300 };
+const LARGE = {
+  messages: Number(process.env["KXM_BENCH_MESSAGES"] ?? 1_000_000),
+  agents: 2_000,
+  online: 500,
+  runs: 5_000,
+  syncEvents: 100_000,
+  leases: 300,
+};
 const SMALL = { messages: 1_000, agents: 20, online: 20, runs: 20, syncEvents: 1_000, leases: 10 };
 const ROUNDS = 40;
 const NOW = Date.now();
@@ -24,7 +34,6 @@ const HOST = "127.0.0.1:7331";
 type Scale = typeof LARGE;
 /** One page: by the clock, and by the processor. On a busy machine the second says more. */
 type Sample = { ms: number; cpuMs: number };
-type Row = Record<string, string | number | null>;
 
 const id = (prefix: string, n: number) => `${prefix}_${(NOW - 1_000_000 + n).toString(16).padStart(12, "0")}${n.toString(16).padStart(20, "0")}`;
 
@@ -75,6 +84,7 @@ function fill(path: string, scale: Scale) {
     for (let n = 0; n < count; n++) statement.run(row(n));
     database.run("commit");
   };
+  const told = syncEvent(1, { type: "attempt.status_changed", payload: { status: "running", summary: "x".repeat(500) }, at: NOW });
   const projection = JSON.stringify(emptyProjection());
   const runtime = (n: number) => `rtm_${String(n % 5).padStart(24, "0")}`;
   put("agents", agents, (n) => ({
@@ -109,10 +119,10 @@ function fill(path: string, scale: Scale) {
       first_received_at: NOW,
       last_received_at: NOW - n,
       display_title: `Run ${n}`,
-      status: n % 3 ? "completed" : "running",
+      status: n < 500 ? "running" : n % 5 ? "completed" : "failed",
       updated_at: NOW,
     },
-    ...{ started_at: NOW - 60_000, ended_at: n % 3 ? NOW - n * 1_000 : null, projection },
+    ...{ started_at: NOW - 60_000, ended_at: n < 500 ? null : NOW - n * 1_000, projection },
   }));
   put("sync_events", syncEvents, (n) => ({
     ...{
@@ -121,7 +131,7 @@ function fill(path: string, scale: Scale) {
       sequence: Math.floor(n / runs) + 1,
       hash: "h",
       received_at: NOW,
-      record: "x".repeat(900),
+      record: JSON.stringify({ ...told, sequence: Math.floor(n / runs) + 1 }),
     },
   }));
   put("runtime_presence", 5, (n) => ({ project: "shop", runtime_id: runtime(n), host: `machine-${n}`, registered_at: NOW, heartbeat_at: NOW }));
@@ -146,6 +156,8 @@ function fill(path: string, scale: Scale) {
       count: 100,
     },
   }));
+  put("search_cursors", 1, () => ({ project: "shop", seq: messages })); // a search first makes searchable what is not yet
+  fillMore(put, messages / LARGE.messages, { now: NOW, id });
   database.close(true);
 }
 
@@ -165,6 +177,7 @@ const PAGES: readonly (readonly [name: string, path: string])[] = [
   ["one message", `/messages/${id("msg", 7)}?project=shop`],
   ["compose", "/messages/new?project=shop"],
   ["palette", "/ui/palette?project=shop&q=agent-1"],
+  ...listsOf(id),
 ];
 
 async function measure(scale: Scale): Promise<Map<string, Sample[]>> {

@@ -111,7 +111,12 @@ const palette: Story = {
       </div>
       <div class="dialog dialog--still">
         <div class="dialog__body">
-          <KeySheet />
+          <KeySheet
+            places={[
+              ["Overview", "o"],
+              ["Runs", "r"],
+            ]}
+          />
         </div>
       </div>
     </div>

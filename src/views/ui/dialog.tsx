@@ -71,16 +71,13 @@ export const ConfirmDialog = ({ id, title, action, csrf, children, confirm, canc
 
 const KEYS: readonly (readonly [group: string, keys: readonly (readonly [what: string, keys: readonly string[]])[]])[] = [
   [
-    "Go",
+    "Anywhere",
     [
       ["Command palette", ["Ctrl", "K"]],
       ["Search or filter", ["/"]],
-      ["Overview", ["g", "o"]],
-      ["Approvals", ["g", "a"]],
-      ["Runs", ["g", "r"]],
-      ["Messages", ["g", "m"]],
-      ["Agents", ["g", "n"]],
-      ["Leases", ["g", "l"]],
+      ["Pause updates", ["p"]],
+      ["New message, where one can be sent", ["c"]],
+      ["These keys", ["?"]],
     ],
   ],
   [
@@ -91,16 +88,14 @@ const KEYS: readonly (readonly [group: string, keys: readonly (readonly [what: s
       ["Select", ["x"]],
       ["Approve", ["a"]],
       ["Reject", ["r"]],
-      ["Pause updates", ["p"]],
-      ["These keys", ["?"]],
     ],
   ],
 ];
 
-/** What the keys do. */
-export const KeySheet = () => (
+/** What the keys do. @param places names of places and the key after `g` that leads there */
+export const KeySheet = ({ places }: { places: readonly (readonly [text: string, key: string])[] }) => (
   <div class="keysheet">
-    {KEYS.map(([group, keys]) => (
+    {[...KEYS, ["Go to", places.map(([text, key]) => [text, ["g", key]] as const)] as const].map(([group, keys]) => (
       <div>
         <h3>{group}</h3>
         <ul role="list">

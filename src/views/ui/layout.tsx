@@ -126,7 +126,7 @@ export const Layout = (props: LayoutProps): Html => {
       <div class="visually-hidden" id="announce" role="status" aria-live="polite"></div>
       <CommandPalette groups={[...(props.palette?.groups ?? []), placesForPalette(project?.id)]} href={props.palette?.href} />
       <Dialog id="keysheet" title="Keys">
-        <KeySheet />
+        <KeySheet places={Object.values(PLACES).map(({ text, go }) => [text, go] as const)} />
       </Dialog>
       {props.dialogs}
     </Document>
