@@ -7,7 +7,7 @@ import { nameModels } from "./models.ts";
 import type { Route } from "./route.ts";
 
 /** What a caller must show, in words, per credential. */
-export const CREDENTIAL_WORDS: Record<Credential, string> = {
+const CREDENTIAL_WORDS: Record<Credential, string> = {
   none: "nothing",
   project: "the project's token, if the hub asks for one",
   agent: "agent id and key, and the project's token if the hub asks for one",

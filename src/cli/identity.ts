@@ -34,7 +34,7 @@ export interface Terminal {
 }
 
 /** The folder where this user's terminals keep their keys. @throws RuntimeRefusal when KXM_STATE_HOME is not absolute */
-export const peersFolder = (env: World["env"]): string => join(stateRoot(env, process.platform, env["HOME"] ?? homedir()), "peers");
+const peersFolder = (env: World["env"]): string => join(stateRoot(env, process.platform, env["HOME"] ?? homedir()), "peers");
 
 /** The name a terminal speaks under without --as: KXM_AGENT_NAME, else the user's. */
 export const defaultName = (env: World["env"]): string => env["KXM_AGENT_NAME"]?.trim() || userName();

@@ -1,6 +1,7 @@
 // `kxm run`: starts a run and shows it live until it ends.
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
+import { isTerminal } from "../protocol/workflow-file.ts";
 import { define, duration } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
 import { CommandFailed, EXIT, type Output, UsageError, type World } from "./output.ts";
@@ -8,7 +9,6 @@ import { progressView, type RunEvent } from "./run-progress.ts";
 
 const WAIT_MS = 20_000;
 const TICK_MS = 500;
-const ENDED = ["completed", "failed", "cancelled"];
 
 type RunOptions = { workflow?: string; title?: string; file?: string; detach?: boolean; key?: string; timeout?: number };
 
@@ -113,7 +113,7 @@ export async function followRun(
         view.show({ runId, sequence, eventType, occurredAt, payload });
         after = sequence;
       }
-      if (ENDED.includes(view.progress.status)) break;
+      if (isTerminal(view.progress.status)) break;
       const advice = adviceFor(view.progress.status, page.state, runId);
       if (advice && advice !== hinted) {
         view.end();

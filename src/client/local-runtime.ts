@@ -68,7 +68,7 @@ export type LocalRuntime = ReturnType<typeof localRuntime>;
 export type LocalCommand<K extends CommandKind> = { commandId: string; kind: K; runId?: string; payload: CommandPayload<K>; actor: string };
 
 /** Calls on a Runtime that was found. @throws (each) RuntimeRefusal with the Runtime's code; runtime_not_running when it went away */
-export function localRuntime(endpoint: Endpoint) {
+function localRuntime(endpoint: Endpoint) {
   const to: Connection = { url: endpoint.url, token: endpoint.token };
   const call = async (method: "GET" | "POST", path: string, exchange: Parameters<typeof ask>[3] = {}): Promise<any> => {
     try {

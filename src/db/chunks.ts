@@ -3,7 +3,7 @@ import { type Column, inArray, type SQL, sql } from "drizzle-orm";
 import { slot } from "./slots.ts";
 
 /** Ids of one statement. */
-export const CHUNK = 50;
+const CHUNK = 50;
 const NUMBERS = Array.from({ length: CHUNK }, (_, index) => index);
 
 /** `column in (…)` with a slot for each id; fill it with `idSlots`. */

@@ -154,7 +154,7 @@ const telling = ({ run, all, one }: Compiled, onWrite: () => void): Compiled => 
 });
 
 /** Runs an async function to its end inside this turn of the event loop. One that waits for anything a turn cannot bring is a ForeignAwait. */
-export function settleNow<T>(work: () => Promise<T>): Outcome<T> {
+function settleNow<T>(work: () => Promise<T>): Outcome<T> {
   let outcome: Outcome<T> | undefined;
   work().then(
     (value) => {

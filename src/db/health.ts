@@ -12,8 +12,6 @@ const HINTS: Partial<Record<Unavailability, string>> = {
   busy: "Another program holds a write lock on the data file: end it.",
 };
 
-export type HealthWatch = ReturnType<typeof watchHealth>;
-
 /** @param clock hub time; proofs use monotonic time */
 export function watchHealth({ clock, log }: { clock: () => number; log: StoreLog }) {
   let committedAt = Number.NEGATIVE_INFINITY;

@@ -14,7 +14,7 @@ export function messageStore(dialect: Dialect) {
 const openState = ({ messages }: Dialect["tables"]) => sql`${messages.isOpen} = 1`;
 
 /** Columns that are null until something happens to a message. */
-export const NULL_AT_FIRST = [
+const NULL_AT_FIRST = [
   ...(["pushedAt", "deliveredAt", "turnStartedAt", "repliedAt", "cancelledAt", "endedAt"] as const),
   ...(["replyContent", "replyHash", "error", "dismissedAt"] as const),
 ] as const;

@@ -29,7 +29,7 @@ export const PRAGMAS: readonly Pragma[] = [
 ];
 
 /** Below this SQLite can lose commits when a checkpoint meets a writer (the WAL-reset bug, fixed in 3.51.3). macOS brings its own, older library. */
-export const SQLITE_VERSION_MIN = "3.51.3";
+const SQLITE_VERSION_MIN = "3.51.3";
 
 /**
  * How a visitor opens a data file. One with a log is opened for reading only, or the visitor's end would bring the log into the file. One without is

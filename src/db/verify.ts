@@ -27,7 +27,7 @@ export type Verdict = {
 /** @param step what is being looked at; `total` is 0 when it cannot be known */
 export type OnProgress = (step: string, done: number, total: number) => void;
 
-export const DAMAGE_LISTED_MAX = 1_000;
+const DAMAGE_LISTED_MAX = 1_000;
 const PAGE_ROWS = 500;
 
 /** What schema to expect: these migrations, of which the last may be missing (`pending`). */

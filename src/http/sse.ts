@@ -7,7 +7,7 @@ export type Frame = { event?: string; id?: string; data: string };
 const oneLine = (text: string) => text.replaceAll(/[\r\n\0]/g, "");
 
 /** A frame as text: every line of data gets its own `data:` field. */
-export const encodeFrame = ({ event, id, data }: Frame): string =>
+const encodeFrame = ({ event, id, data }: Frame): string =>
   `${event ? `event: ${oneLine(event)}\n` : ""}${id ? `id: ${oneLine(id)}\n` : ""}${data
     .split(/\r\n|\r|\n/)
     .map((line) => `data: ${line}\n`)
@@ -22,7 +22,7 @@ function bytesOf(frame: Frame): Uint8Array {
   return bytes;
 }
 
-export const SSE_HEADERS = {
+const SSE_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
   connection: "keep-alive",

@@ -20,10 +20,10 @@ export const CURRENCY = /^[A-Z]{3}$/;
 export type BudgetUse = { budget: BudgetRow; limit: number; spent: number; unknown: number; level: BudgetLevel; since: number };
 
 /** When the period of a budget began. */
-export const sinceOf = ({ period }: Pick<BudgetRow, "period">, now: number): number => (period === "day" ? dayOf(now) : monthOf(now));
+const sinceOf = ({ period }: Pick<BudgetRow, "period">, now: number): number => (period === "day" ? dayOf(now) : monthOf(now));
 
 /** What a budget comes to. @param sum what its projects spent since the period began */
-export function useOf(budget: BudgetRow, sum: CostSum, since: number): BudgetUse {
+function useOf(budget: BudgetRow, sum: CostSum, since: number): BudgetUse {
   const spent = sum.costs[budget.currency] ?? 0;
   const limit = budget.amount / MILLIONTHS;
   const level = spent >= limit ? "over" : spent >= NEAR * limit ? "near" : "within";

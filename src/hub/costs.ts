@@ -139,7 +139,7 @@ function settled<Sum extends CostSum>(sum: Sum): Sum {
 
 /** The cost of a sum in the currency that has most of it; amounts in others only break ties. */
 const weight = ({ costs }: CostSum): number => Math.max(0, ...Object.values(costs));
-export const dearestFirst = (sums: Iterable<CostSum>): CostSum[] =>
+const dearestFirst = (sums: Iterable<CostSum>): CostSum[] =>
   [...sums].sort((a, b) => weight(b) - weight(a) || b.tokens - a.tokens || (a.name < b.name ? -1 : 1));
 
 /** The sum of a time and, by when each hour or day began, its parts. */

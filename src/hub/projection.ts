@@ -3,6 +3,7 @@
 import type { SyncRunRow } from "../db/schema.ts";
 import type { RunAssignment, RunProjection, RunStep, StepAttempt } from "../protocol/runs.ts";
 import type { SyncEvent, SyncPayload } from "../protocol/sync-event.ts";
+import { isTerminal } from "../protocol/workflow-file.ts";
 import { emptySection, short, upsert } from "./projection-section.ts";
 import { addUsage, emptySum, modelName, type Used, usageOf } from "./projection-usage.ts";
 
@@ -19,7 +20,6 @@ const REFS_PER_EVENT = 16;
 const REASON_CHARS = 200;
 const TOKEN_CHARS = 64;
 
-const RUN_ENDED = new Set(["completed", "failed", "cancelled"]);
 const STEP_ENDED = new Set(["passed", "failed", "completed", "cancelled", "skipped", "rejected", "expired", "terminal"]);
 const RUN_STARTED = new Set(["preparing", "running"]);
 const ASSIGNMENT_ENDED = new Set(["result_recorded", "terminal"]);
@@ -49,7 +49,7 @@ export const emptyProjection = (): RunProjection => ({
 });
 
 /** Whether a run's status is one it never leaves. */
-export const hasEnded = (status: string | null): boolean => status !== null && RUN_ENDED.has(status);
+export const hasEnded = (status: string | null): boolean => status !== null && isTerminal(status);
 
 /** Folds the next event of the gapless prefix into the run's row. */
 export function fold(run: SyncRunRow, event: SyncEvent): Consequence[] {
@@ -104,8 +104,8 @@ function foldRun(run: SyncRunRow, { eventType, payload, occurredAt }: SyncEvent,
   if (status === "waiting") projection.waiting ??= { for: "run", ...stepOf(payload), ...reasonOf(payload), since: occurredAt };
   else if (status === "blocked_uncertain") projection.waiting = { for: "uncertain", ...stepOf(payload), ...reasonOf(payload), since: occurredAt };
   else delete projection.waiting;
-  run.endedAt = RUN_ENDED.has(status) ? at : null;
-  if (RUN_ENDED.has(status)) consequences.push({ kind: "run_ended" });
+  run.endedAt = isTerminal(status) ? at : null;
+  if (isTerminal(status)) consequences.push({ kind: "run_ended" });
 }
 
 function foldStep(run: SyncRunRow, event: SyncEvent, consequences: Consequence[]) {

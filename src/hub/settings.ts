@@ -5,6 +5,7 @@ import {
   RATE_LIMIT_MAX_DEFAULT,
   RATE_LIMIT_WINDOW_MS_DEFAULT,
   STALE_MS_DEFAULT,
+  STREAMS_PER_TOKEN_MAX,
 } from "../protocol/limits.ts";
 
 export interface HubSettings {
@@ -51,5 +52,5 @@ export const defaultSettings = (): HubSettings => ({
   allowedHosts: [],
   publicUrl: undefined,
   agentMailNames: false,
-  streamsPerToken: 20,
+  streamsPerToken: STREAMS_PER_TOKEN_MAX,
 });

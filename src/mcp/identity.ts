@@ -14,7 +14,7 @@ export interface Credentials {
 }
 
 /** The label of agents that are named by header or token and hold no key of their own. */
-export const MCP_HOST = "mcp";
+const MCP_HOST = "mcp";
 const DEFAULT_PROJECT = "default";
 const NAME_MAX = 64;
 

@@ -1,5 +1,5 @@
 // Frames of an agent's stream (GET /v1/events), for the hub that writes them and the clients that read them.
-import { type Static, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { Agent } from "./agents.ts";
 import { flag, text } from "./fields.ts";
 import { Message } from "./messages.ts";
@@ -20,12 +20,6 @@ export const PresenceFrame = Type.Object({ type: Type.Literal("presence"), agent
 export const RESET_REASONS = ["unreadable", "other_generation", "from_the_future", "too_old"] as const;
 export type ResetReason = (typeof RESET_REASONS)[number];
 export const ResetFrame = Type.Object({ type: Type.Literal("reset"), reason: Type.Union(RESET_REASONS.map((word) => Type.Literal(word))) });
-
-/** Data of a frame after `ready`. */
-export type StreamData =
-  | { type: "message" | "reply" | "cancelled" | "expired"; message: Static<typeof Message> }
-  | { type: "presence"; agent: Static<typeof Agent> }
-  | { type: "reset"; reason: ResetReason };
 
 /** Query of GET /v1/events. */
 export const EventsQuery = Type.Object({

@@ -10,7 +10,6 @@ const optional = Type.Optional;
 const id = Type.String();
 
 export const COMMAND_STATES = ["sent", "received", "applied", "refused", "expired"] as const;
-export type CommandState = (typeof COMMAND_STATES)[number];
 /** A command and how far it got. A prompt is not shown, only how long it is. */
 export const Command = Type.Object({
   id,

@@ -1,7 +1,7 @@
 // Ids that a Runtime makes: `<prefix>_<32 lower-case hex>`, sortable by creation time. The Runtime's own id is shorter and kept for ever.
 
 /** What a prefix stands for. One place, so that no two things share one. */
-export const RUNTIME_ID_PREFIXES = {
+const RUNTIME_ID_PREFIXES = {
   run: "run",
   evt: "event",
   asg: "assignment",

@@ -13,7 +13,7 @@ import { STATES } from "./ui/status.tsx";
 import { Clock, Day, took } from "./ui/time.tsx";
 import { Name } from "./ui/untrusted.tsx";
 
-export const TIMELINE_ROWS = 30;
+const TIMELINE_ROWS = 30;
 const DAY_MS = 86_400_000;
 
 /** Below which number, id and event each source goes on. */

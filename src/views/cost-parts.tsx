@@ -30,7 +30,7 @@ export const Cost = ({ sum }: { sum: CostSum }) => {
 };
 
 /** The currency that most of a cost is in: charts, shares and rates are drawn in one. */
-export const mainCurrency = ({ costs }: CostSum): string | undefined => Object.entries(costs).sort(([, a], [, b]) => b - a)[0]?.[0];
+const mainCurrency = ({ costs }: CostSum): string | undefined => Object.entries(costs).sort(([, a], [, b]) => b - a)[0]?.[0];
 
 const inUnit = (currency: string): string => (amount(0, currency).startsWith("$") ? "$" : "");
 const plural = (count: number, one: string, many: string): string => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -10,7 +10,7 @@ const TYPES = { csv: "text/csv; charset=utf-8", json: "application/json; charset
 const FORMULA = /^[=+\-@\t\r]/;
 
 /** One CSV cell: always quoted, quotes doubled; text that a spreadsheet would run is marked as text with a leading apostrophe. */
-export function csvCell(value: Cell): string {
+function csvCell(value: Cell): string {
   if (typeof value === "number") return String(value);
   const text = value === null || value === undefined ? "" : String(value);
   return `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;

@@ -14,7 +14,7 @@ import { Layout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
 import { Nav, type NavCounts } from "./ui/nav.tsx";
 
 /** Counts of the rail: what needs a person first. Each is capped, so that none grows with what is stored. */
-export async function navCounts(hub: Hub, projects: readonly string[]): Promise<NavCounts> {
+async function navCounts(hub: Hub, projects: readonly string[]): Promise<NavCounts> {
   const { read } = hub.engine;
   const sum = async (count: (project: string) => Promise<number>) => (await Promise.all(projects.map(count))).reduce((a, b) => a + b, 0);
   const limit = COUNT_EXACT_MAX + 1;

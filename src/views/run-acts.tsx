@@ -28,7 +28,7 @@ const ASKS: readonly Ask[] = ["signal", "cancel", "retry", "resolve", "pause", "
 const commandsOf = ({ projectId, runId }: Pick<RunDetail, "projectId" | "runId">): string => `${runLink(projectId, runId)}/commands`;
 
 /** The hidden fields of every command: its kind, and a key so that sending twice asks once. */
-export const CommandFields = ({ kind, visit }: { kind: Ask; visit: Visit }) => (
+const CommandFields = ({ kind, visit }: { kind: Ask; visit: Visit }) => (
   <>
     <input type="hidden" name="kind" value={kind} />
     <input type="hidden" name="key" value={visit.hub.newId("req")} />

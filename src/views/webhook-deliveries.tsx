@@ -20,7 +20,7 @@ export const NEWEST = "dlv_~";
 const answerOf = ({ status, error }: DeliveryRow["attempts"][number]) => (status === undefined ? <Line text={error ?? "no answer"} /> : `${status}`);
 
 /** How a delivery stands, and the last answer to it. */
-export const DeliveryStatus = ({ delivery: { state, attempts, nextAt }, now }: { delivery: DeliveryRow; now: number }) => {
+const DeliveryStatus = ({ delivery: { state, attempts, nextAt }, now }: { delivery: DeliveryRow; now: number }) => {
   const last = attempts.at(-1);
   if (state === "delivered") return <Status state="settled" word="delivered" why={last && answerOf(last)} />;
   if (state === "failed") return <Status state="failed" why={last && answerOf(last)} />;

@@ -83,7 +83,7 @@ const Day = ({ counts, bad, word }: { counts: ReadonlyMap<string, number>; bad: 
 };
 
 /** How many of the newest deliveries failed in a row, without counting what was not tried yet. */
-export function failuresInARow(newest: readonly DeliveryRow[]): number {
+function failuresInARow(newest: readonly DeliveryRow[]): number {
   const tried = newest.filter(({ attempts }) => attempts.length > 0);
   const good = tried.findIndex(({ state }) => state === "delivered");
   return good === -1 ? tried.length : good;

@@ -1,10 +1,11 @@
 // What must hold in a simulation at every moment, and at its end. Reads the stores as they are on disk, never what a process believes.
 import { canonical } from "../../src/protocol/canonical.ts";
+import { isTerminal } from "../../src/protocol/workflow-file.ts";
 import type { Execution } from "../../src/runtime/engine/execution.ts";
 import { load } from "../../src/runtime/engine/load.ts";
 import type { OpenProject } from "../../src/runtime/projects.ts";
 import type { EventRow } from "../../src/runtime/store/events.ts";
-import { fold, isFinal, type RunState } from "../../src/runtime/store/projection.ts";
+import { fold, type RunState } from "../../src/runtime/store/projection.ts";
 import type { SimulatedHub } from "./hub.ts";
 import type { Effect } from "./programs.ts";
 import type { SimulatedRuntime } from "./runtimes.ts";
@@ -48,7 +49,7 @@ function wrongsOfLog({ store }: OpenProject, runId: string, events: EventRow[], 
     if ((before[index] ?? hash) !== hash) wrong.push(`${at} changed after it was written`);
     if (eventType !== "run.status_changed") return;
     if (ended !== undefined) wrong.push(`${at} says ${status} after the run had ended at ${ended}`);
-    if (isFinal(status)) ended ??= sequence;
+    if (isTerminal(status)) ended ??= sequence;
   });
   if (before.length > events.length) wrong.push(`${runId} lost ${before.length - events.length} events`);
   hashes.set(
@@ -113,7 +114,7 @@ export async function wrongsOfHub(hub: SimulatedHub, runtime: SimulatedRuntime, 
 export function restless(project: OpenProject): string[] {
   return runsOf(project).flatMap((runId) => {
     const { status, reason } = executionOf(project, runId);
-    if (isFinal(status)) return [];
+    if (isTerminal(status)) return [];
     const rests = status === "waiting" || status === "blocked_uncertain";
     return rests && reason ? [] : [`${runId} is ${status}${rests ? " without a reason" : ""}`];
   });

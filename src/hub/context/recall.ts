@@ -39,7 +39,7 @@ function recalled(pool: Pool, { id, kind, authority, confidence, provenance, sta
 }
 
 /** An item and everything it was derived from or supersedes, nearest first, each once. */
-export function lineageOf(pool: Pool, id: string): ContextItem[] {
+function lineageOf(pool: Pool, id: string): ContextItem[] {
   const lineage: ContextItem[] = [];
   const waiting = [id];
   const seen = new Set<string>();

@@ -3,7 +3,7 @@ import { own } from "../../protocol/own.ts";
 import type { StageState, WorkflowDefinition, WorkflowRun } from "../../protocol/workflows.ts";
 
 /** Fills `{{ dotted.path }}` from a payload: strings as they are, objects and arrays as JSON, missing as nothing. Only own members are looked at. */
-export function renderTemplate(template: string, payload: unknown): string {
+function renderTemplate(template: string, payload: unknown): string {
   return template.replaceAll(/\{\{\s*([^{}]{1,256}?)\s*\}\}/g, (_, path: string) => {
     const value = valueAt(payload, path);
     return value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);

@@ -162,7 +162,7 @@ async function newRun(tx: Tx, definition: WorkflowDefinition, delivery: Delivery
 }
 
 /** An agent of a project by id, else by name; it may be offline. */
-export async function findAgent(tx: Tx, project: string, target: string): Promise<AgentRow | undefined> {
+async function findAgent(tx: Tx, project: string, target: string): Promise<AgentRow | undefined> {
   const byId = target.startsWith("agt_") ? await tx.agents.find(target) : undefined;
   return byId?.project === project ? byId : tx.agents.findByName(project, target);
 }

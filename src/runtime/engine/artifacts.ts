@@ -10,7 +10,7 @@ import type { EvidencePiece } from "./local.ts";
 const ARTIFACT_BYTES_MAX = 268_435_456;
 
 /** The hash of one file of a workspace, or why it is no evidence. */
-export function artifactHash(folder: string, path: string): { hash: string } | { why: string } {
+function artifactHash(folder: string, path: string): { hash: string } | { why: string } {
   if (!REPOSITORY_PATH.test(path)) return { why: `${JSON.stringify(path.slice(0, 200))} is not a path inside the repository` };
   try {
     const real = realpathSync(join(folder, path));

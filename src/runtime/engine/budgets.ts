@@ -6,9 +6,9 @@ import type { Setting } from "./moves.ts";
 /** A budget that is used up. */
 export type Breach = { code: string; sentence: string };
 /** Share of the money at which a run pauses and asks. */
-export const SOFT_COST_SHARE = 0.8;
+const SOFT_COST_SHARE = 0.8;
 /** The same outcome with the same evidence this often in a row is no progress. */
-export const NO_PROGRESS_TIMES = 3;
+const NO_PROGRESS_TIMES = 3;
 
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
 

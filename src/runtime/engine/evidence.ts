@@ -21,7 +21,7 @@ export const piece = (newId: NewId, given: { key: string; kind: EvidenceKind; pr
 });
 
 /** What is missing before the step may pass, in words; an empty list when nothing is. */
-export function missingEvidence(run: Execution, step: PlanStep, shown: EvidencePiece[]): string[] {
+function missingEvidence(run: Execution, step: PlanStep, shown: EvidencePiece[]): string[] {
   return step.requiredEvidence.flatMap(({ key, kind, minimum, reusable, distinct }) => {
     const pool = reusable ? [...run.evidence, ...shown] : shown;
     const fitting = pool.filter((one) => one.key === key && one.kind === kind);

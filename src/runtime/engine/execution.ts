@@ -1,6 +1,7 @@
 // What the engine knows of a run, folded from its events and nothing else: after a crash the same events give the same knowledge.
 
 import type { SyncPayload } from "../../protocol/sync-event.ts";
+import { isTerminal } from "../../protocol/workflow-file.ts";
 import type { ProcessMark } from "../harness/process.ts";
 import type { Failure } from "../harness/result.ts";
 import type { Plan, PlanStep } from "../project/plan.ts";
@@ -31,7 +32,6 @@ export type RunStatus =
   | "completed"
   | "failed"
   | "cancelled";
-export const TERMINAL_RUN_STATUSES: readonly RunStatus[] = ["completed", "failed", "cancelled"];
 
 /** One try: of an assignment, or of a gate. */
 export type Attempt = AttemptLocal & {
@@ -170,7 +170,7 @@ export const fromRow = (row: EventRow): Happened => {
 };
 
 export const stepOf = (execution: Execution, stepId: string): PlanStep => execution.plan.steps.find(({ id }) => id === stepId)!;
-export const isOver = (execution: Execution): boolean => TERMINAL_RUN_STATUSES.includes(execution.status);
+export const isOver = (execution: Execution): boolean => isTerminal(execution.status);
 
 /** Every attempt of the current visit. */
 export const attemptsOf = (visit: Visit | undefined): Attempt[] =>

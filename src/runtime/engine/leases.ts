@@ -7,7 +7,7 @@ import type { Log } from "../log.ts";
 import type { HeldLease, LeasePort } from "./context.ts";
 
 /** How long the hub grants it at a time, and how often it is renewed, in milliseconds. */
-export const LEASE_TTL_MS = 60_000;
+const LEASE_TTL_MS = 60_000;
 const RENEW_MS = 15_000;
 /** How long one request may stand in the hub's line, and how long a gate waits in all. */
 const LINE_MS = 20_000;

@@ -93,8 +93,7 @@ function pathsOf({ added, modified, deleted }: { added: string[]; modified: stri
 }
 
 /** The class of what a gate's command may change. */
-export const gateEffect = (gate: Gate): EffectClass =>
-  "argv" in gate ? (gate.effect ?? (gate.lease ? "unknown" : "workspace-mutation")) : "read-only";
+const gateEffect = (gate: Gate): EffectClass => ("argv" in gate ? (gate.effect ?? (gate.lease ? "unknown" : "workspace-mutation")) : "read-only");
 
 /** Whether an attempt whose end nobody saw may simply be tried again. */
 export const mayRepeat = (effect: EffectClass): boolean =>

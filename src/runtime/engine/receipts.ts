@@ -5,8 +5,6 @@ import type { EventStore, StoreTx } from "../store/event-store.ts";
 import type { Execution } from "./execution.ts";
 
 const PAGE = 1000;
-/** Bytes of a receipt. */
-export const RECEIPT_BYTES_MAX = 8192;
 
 /** `kxm.drive-receipt.v1` */
 export type DriveReceipt = {

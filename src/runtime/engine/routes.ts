@@ -1,5 +1,6 @@
 // The engine's routes of the local API: a run in full, with what it waits for; intake, receipts, transcripts, worktrees and harnesses.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { isTerminal } from "../../protocol/workflow-file.ts";
 import { harnessReports } from "../harness/probe.ts";
 import type { LocalRequest, LocalRoute } from "../local-route.ts";
 import { inspectBundle, loadBundle } from "../project/bundle.ts";
@@ -159,7 +160,7 @@ function worktreeRoutes(of: Of): LocalRoute[] {
     const found = await listWorktrees(project.root, worktreesFolder(context));
     return found.map((report) => {
       const status = project.store.read.runs.state(report.runId)?.status ?? "unknown";
-      return { ...report, status, keep: ["completed", "failed", "cancelled", "unknown"].includes(status) ? whyKeep(report) : `its run is ${status}` };
+      return { ...report, status, keep: status === "unknown" || isTerminal(status) ? whyKeep(report) : `its run is ${status}` };
     });
   };
   return [

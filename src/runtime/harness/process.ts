@@ -36,7 +36,7 @@ export function startedAt(pid: number): string | undefined {
 export const isAlive = (mark: ProcessMark): boolean => startedAt(mark.pid) === mark.started;
 
 /** Sends a signal to a process group; false when nobody is in it any more. Group 0 would be our own. */
-export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   if (pid <= 1) return false;
   try {
     process.kill(-pid, signal);

@@ -12,7 +12,7 @@ import { type Problem, ProjectProblems, sortProblems } from "./problems.ts";
 import { type Located, readYaml, YAML_BYTES_MAX } from "./yaml.ts";
 
 /** The folder of project files below the project's root. */
-export const PROJECT_FOLDER = ".kxm";
+const PROJECT_FOLDER = ".kxm";
 /** Files of one folder that are read. */
 const FILES_PER_FOLDER_MAX = 512;
 

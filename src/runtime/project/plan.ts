@@ -6,7 +6,7 @@ import type { Bundle } from "./bundle.ts";
 import { type Route, routesOf } from "./steps.ts";
 
 /** Attempts of a step that does not say. */
-export const MAX_ATTEMPTS_DEFAULT = 3;
+const MAX_ATTEMPTS_DEFAULT = 3;
 /** Longest attempt of an agent or gate that does not say, in milliseconds. */
 export const AGENT_TIMEOUT_MS_DEFAULT = 3_600_000;
 export const GATE_TIMEOUT_MS_DEFAULT = 600_000;

@@ -5,7 +5,7 @@ import type { Problem } from "./problems.ts";
 /** Bytes of one project file. */
 export const YAML_BYTES_MAX = 262_144;
 /** Nesting of one project file. */
-export const YAML_DEPTH_MAX = 32;
+const YAML_DEPTH_MAX = 32;
 
 /** A value read from a file and where each of its parts stands, by JSON pointer. */
 export type Located = { file: string; value: unknown; at: (pointer: string) => { line: number; column: number } };
@@ -14,7 +14,7 @@ type Reading = { file: string; lines: LineCounter; problems: Problem[]; places: 
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 /** Escapes one step of a JSON pointer. */
-export const pointerStep = (key: string | number): string => String(key).replaceAll("~", "~0").replaceAll("/", "~1");
+const pointerStep = (key: string | number): string => String(key).replaceAll("~", "~0").replaceAll("/", "~1");
 
 function report(reading: Reading, offset: number, code: string, message: string): void {
   const { line, col } = reading.lines.linePos(offset);

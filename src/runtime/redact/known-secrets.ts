@@ -5,7 +5,7 @@ import { withoutInvisible } from "./views.ts";
 export type Match = { start: number; end: number; kind: string };
 
 /** Shorter values are words, not secrets: taking them out would eat the text and tell nothing. */
-export const KNOWN_LENGTH_MIN = 8;
+const KNOWN_LENGTH_MIN = 8;
 /** A piece of a known value at the edge of a text is taken out from this length on. */
 const FRAGMENT_MIN = 6;
 const SECRET_NAME =
@@ -45,7 +45,7 @@ export function entropy(text: string): number {
 }
 
 /** Whether an environment value looks secret, by its name or by itself. */
-export function looksSecret(name: string, value: string): boolean {
+function looksSecret(name: string, value: string): boolean {
   if (value.length < KNOWN_LENGTH_MIN || PLAIN_NAMES.has(name.toUpperCase())) return false;
   if (/^(?:true|false|\d{1,10}|[a-z]+)$/i.test(value) && !SECRET_NAME.test(name)) return false;
   if (SECRET_NAME.test(name)) return !/^(?:\/|~\/|[A-Za-z]:\\)[^:]*$/.test(value); // a path to a key file is a place, not a key

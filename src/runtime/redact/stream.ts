@@ -9,8 +9,6 @@ const CONTEXT_CHARS = 4_096;
 /** Text is looked at in stretches of this length: many small pieces must not cost a scan each. */
 const STRETCH_CHARS = 16_384;
 
-export type StreamScrubber = ReturnType<typeof streamScrubber>;
-
 /** @param redactor whose secrets are taken out; places stay */
 export function streamScrubber(redactor: Redactor) {
   let context = "";

@@ -203,6 +203,3 @@ function group(pattern: RegExp, text: string, at: number, index = 1): Span | und
   const start = at + found[0].lastIndexOf(captured);
   return { start, end: start + captured.length };
 }
-
-/** A named value or header that runs into the end of the text, so that the next text may go on with it. */
-export const touchesEnd = (text: string, match: Match): boolean => match.end >= text.trimEnd().length;

@@ -1,9 +1,6 @@
 // What a run looks like now, folded from its events. A pure function: dropping the projection and folding again gives the same state.
 import type { SyncPayload, SyncStatus } from "../../protocol/sync-event.ts";
-
-/** Statuses that a run never leaves. */
-export const FINAL_STATUSES = ["completed", "failed", "cancelled"] as const satisfies SyncStatus[];
-export const isFinal = (status: string): boolean => (FINAL_STATUSES as readonly string[]).includes(status);
+import { isTerminal } from "../../protocol/workflow-file.ts";
 
 /** One step of a run, over all its attempts. */
 export type StepState = {
@@ -94,11 +91,11 @@ function foldRun(run: RunState, { eventType, payload, occurredAt }: FoldableEven
   if (payload.displayTitle) run.displayTitle = payload.displayTitle;
   if (eventType === "run.drive_opened") run.drives++;
   if (eventType === "run.cancel_requested" && payload.status === undefined) run.reason = payload.reason;
-  if (payload.status === undefined || isFinal(run.status)) return;
+  if (payload.status === undefined || isTerminal(run.status)) return;
   run.status = payload.status;
   run.reason = payload.reason;
   if (payload.outcome) run.outcome = payload.outcome;
-  if (!isFinal(run.status)) return;
+  if (!isTerminal(run.status)) return;
   run.endedAt = occurredAt;
   run.assignments = {};
   run.approvals = {};

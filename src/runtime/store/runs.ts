@@ -1,6 +1,7 @@
 // Runs, their pinned plans and the projection of each: one row per run in `runs`, never changed; one in `run_state`, rebuilt from events at will.
+import { isTerminal } from "../../protocol/workflow-file.ts";
 import { all, bind, columns, insertInto, one, type StoreContext, write } from "./context.ts";
-import { isFinal, type RunState } from "./projection.ts";
+import type { RunState } from "./projection.ts";
 
 const RUN = [
   ...["runId", "arrival", "projectId", "homeRuntimeId", "workflowId", "displayTitle", "promptHash", "source", "createdBy"],
@@ -138,7 +139,7 @@ export function stateTable(context: StoreContext) {
           stepId: state.stepId ?? null,
           lastSequence: state.lastSequence,
           updatedAt: state.updatedAt,
-          endedAt: isFinal(state.status) ? (state.endedAt ?? state.updatedAt) : null,
+          endedAt: isTerminal(state.status) ? (state.endedAt ?? state.updatedAt) : null,
           state: JSON.stringify(state),
         }),
       dropStates: () => dropStates(),

@@ -8,9 +8,9 @@ import type { Project } from "../contract.ts";
 import type { Log } from "../log.ts";
 import type { Registry } from "../registry.ts";
 
-export const POLL_WAIT_MS = 25_000;
+const POLL_WAIT_MS = 25_000;
 /** After a failure an operator should not wait minutes for the hub that is back. */
-export const POLL_BACKOFF = { firstMs: 500, maxMs: 30_000 };
+const POLL_BACKOFF = { firstMs: 500, maxMs: 30_000 };
 const DETAIL_CHARS_MAX = 8_192;
 
 /** What came of a command, as the hub hears it. */

@@ -8,11 +8,11 @@ import type { BindingSource } from "./binding.ts";
 import type { CommandSource } from "./commands.ts";
 import { type Connected, hubConnections } from "./connections.ts";
 
-export const SYNC_INTERVAL_MS_DEFAULT = 10_000;
-export const SYNC_INTERVAL_MS_MIN = 250;
-export const SYNC_INTERVAL_MS_MAX = 60_000;
+const SYNC_INTERVAL_MS_DEFAULT = 10_000;
+const SYNC_INTERVAL_MS_MIN = 250;
+const SYNC_INTERVAL_MS_MAX = 60_000;
 /** Events are pushed this long after the first of a burst: within 250 ms, and at most five requests a second. */
-export const WAKE_MS = 200;
+const WAKE_MS = 200;
 
 /** KXM_RUNTIME_SYNC_INTERVAL_MS, clamped. Something that is no number is the default. */
 export function syncInterval(text: string | undefined): number {

@@ -10,9 +10,9 @@ import type { OutboxRow } from "../store/outbox.ts";
 import { BACKLOG_ROWS, BATCH_BACKLOG, BATCH_STEADY, type BatchLimits, readResults, takeBatch } from "./batch.ts";
 
 /** A hub that is away is soon back. */
-export const BACKOFF_AWAY = { firstMs: 1_000, maxMs: 300_000 };
+const BACKOFF_AWAY = { firstMs: 1_000, maxMs: 300_000 };
 /** One that refuses has many callers, who must not come back within the same second: wide from the start, and growing slowly, so that they stay spread. */
-export const BACKOFF_REFUSED = { firstMs: 10_000, maxMs: 300_000, factor: 1.4 };
+const BACKOFF_REFUSED = { firstMs: 10_000, maxMs: 300_000, factor: 1.4 };
 const PAGE_ROWS = 100;
 
 /** What a step did: `moved` rows left pending; `waiting` nothing more to do now; `failed` try again later. */

@@ -32,7 +32,7 @@ export const turnId = (messageId: string): string => `wrk_${sha256(messageId).sl
 const folderOf = (context: TurnContext, message: Message) => join(context.folder, "turns", turnId(message.id));
 
 /** What the agent is told. */
-export function turnPrompt(spec: WorkerSpec, message: Message): string {
+function turnPrompt(spec: WorkerSpec, message: Message): string {
   return [
     spec.instructions,
     `You are ${spec.name}. ${message.fromName} sent you this request through the hub. Your whole final answer becomes the reply; answer in plain text.`,

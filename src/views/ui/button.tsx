@@ -84,7 +84,7 @@ export const ButtonGroup = ({ label, children }: { label: string; children: Chil
 );
 
 /** One key as drawn on a keyboard. Decorative: what it does is said elsewhere. */
-export const Kbd = ({ children }: { children: Child }) => (
+const Kbd = ({ children }: { children: Child }) => (
   <kbd class="kbd" aria-hidden="true">
     {children}
   </kbd>

@@ -24,7 +24,7 @@ const summaryOf = (of: readonly Pip[]): string => {
 };
 
 /** Agents as small shapes, one each, and all of them one way to the list of them: a shape alone would be too small to hit. */
-export const Pips = ({ of, href }: { of: readonly Pip[]; href: string }) =>
+const Pips = ({ of, href }: { of: readonly Pip[]; href: string }) =>
   of.length === 0 ? null : (
     <a class="pips" href={href} aria-label={summaryOf(of)}>
       {of.map(({ state, label }) => (

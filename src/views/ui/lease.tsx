@@ -31,7 +31,7 @@ export const Ring = ({ left, ttl }: { left: number; ttl: number }) => {
 export type Waiter = { name: Child; since: number };
 
 /** Who waits, in the order they will be served; `more` stand behind them. */
-export const Waiters = ({ of, more, now }: { of: readonly Waiter[]; more?: number; now: number }) => (
+const Waiters = ({ of, more, now }: { of: readonly Waiter[]; more?: number; now: number }) => (
   <ol class="waiters">
     {of.map(({ name, since }, i) => (
       <li>

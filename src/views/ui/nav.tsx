@@ -66,7 +66,7 @@ export type SavedViewsProps = {
 export type NavProps = { place?: Place; project?: string; counts: NavCounts; refetch?: string; saved?: SavedViewsProps };
 
 /** The reader's own lists with their counts, and the way to save the one that is open. Nothing when there is neither. */
-export const SavedViews = ({ views, save, manage, behind, refetch }: SavedViewsProps & { refetch?: string }) =>
+const SavedViews = ({ views, save, manage, behind, refetch }: SavedViewsProps & { refetch?: string }) =>
   views.length === 0 && save === undefined ? null : (
     <div class="nav" id="saved-views">
       <span class="nav__label">{manage === undefined ? "Saved" : <a href={manage}>Saved</a>}</span>

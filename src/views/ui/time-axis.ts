@@ -27,7 +27,7 @@ const STEPS_MS = [
 const round = (n: number): number => Number(n.toFixed(2));
 
 /** The times in which nothing was going on, in order. */
-export function gapsBetween(spans: readonly Span[], whole: Span): Span[] {
+function gapsBetween(spans: readonly Span[], whole: Span): Span[] {
   const gaps: Span[] = [];
   let end = whole.from;
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {

@@ -61,7 +61,7 @@ const nameOf = (char: string): string => {
 };
 
 /** A character that cannot be seen, drawn as a token that can. `what` is its name, `label` what stands in its place. */
-export const ControlChar = ({ label, what }: { label: string; what: string }) => (
+const ControlChar = ({ label, what }: { label: string; what: string }) => (
   <span class="ctl" title={what}>
     {label}
   </span>
