@@ -11,7 +11,7 @@ import { Ask, AskedHere } from "./question.tsx";
 import { CommandItem } from "./receipts.tsx";
 import * as acts from "./run-acts.tsx";
 import { loadRun, type RunData } from "./run-data.ts";
-import { ChosenEvent, Events } from "./run-events.tsx";
+import { ChosenEvent, Events, screens as eventFiles } from "./run-events.tsx";
 import { Assignments, Evidence, HowItEnded, openEffects, RunLeases, SyncFacts, UsageFacts, WhyNot } from "./run-parts.tsx";
 import { graphOf, kindsOf, timelineOf } from "./run-picture.ts";
 import { RunStatus, timeOf } from "./run-status.tsx";
@@ -285,4 +285,4 @@ const page = livePage<RunData>({
   view: (data, visit) => <RunView data={data} visit={visit} />,
 });
 
-export const screens: readonly Screen[] = [...page, ...acts.screens];
+export const screens: readonly Screen[] = [...page, ...acts.screens, ...eventFiles];

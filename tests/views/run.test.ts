@@ -215,9 +215,32 @@ test("events are narrowed by kind or to what went wrong, in the address, looking
   });
   await insertRaw({ kind: "sqlite", location: it.location }, "sync_events", rows);
   const first = (await it.get(`${PAGE}?events=steps`, { cookie })).html;
-  expect(textsOf(first, "#events .pager > span")[0]).toBe("0 among the 5,000 that were looked at");
+  expect(textsOf(first, "#events .pager > span")[0]).toStartWith("0 among the 5,000 that were looked at");
   const second = (await it.get(hrefOf(first, "Older")!, { cookie })).html;
   expect(textsOf(second, ".events__type")).toEqual(["step.outcome_recorded", "step.entered"]);
+});
+
+test("events also come oldest first, page after page, and as a file with the filter of the page", async () => {
+  await using it = await open();
+  await beat(it);
+  const told = Array.from({ length: 60 }, (_, n) => ({
+    type: "step.status_changed" as const,
+    payload: { stepId: "s", status: "running" as const, summary: `=look ${n}` },
+  }));
+  await pushRun(it, RUN, [{ type: "run.created", payload: { workflowId: "w", status: "created" } }, ...told]);
+  const { cookie } = await it.signIn("viewer");
+  const newest = (await it.get(PAGE, { cookie })).html;
+  const oldest = (await it.get(hrefOf(newest, "Oldest first")!, { cookie })).html;
+  expect([textsOf(oldest, ".events__seq")[0], textsOf(oldest, ".events__seq").at(-1)]).toEqual(["1", "50"]);
+  const later = (await it.get(hrefOf(oldest, "Later")!, { cookie })).html;
+  expect(textsOf(later, ".events__seq")).toEqual(Array.from({ length: 11 }, (_, n) => String(51 + n)));
+  expect(textsOf((await it.get(hrefOf(later, "First")!, { cookie })).html, ".events__seq")[0]).toBe("1");
+  const file = JSON.parse((await it.get(hrefOf(oldest, "JSON")!, { cookie })).html);
+  expect([file.length, file[0].type, file[1].summary, JSON.parse(file[1].payload).stepId]).toEqual([61, "run.created", "=look 0", "s"]);
+  const narrowed = (await it.get(`${PAGE}/export/csv?events=run`, { cookie })).html;
+  expect(narrowed.trim().split("\r\n")).toHaveLength(2);
+  expect((await it.get(`${PAGE}/export/csv`, { cookie })).html).toContain(`"'=look 0"`);
+  expect((await it.get(`${PAGE}/export/csv`, { cookie: (await it.signIn("admin", "elsewhere")).cookie })).status).toBe(404);
 });
 
 test("everything a Runtime says of a run is only text, on the page, in the fragment and in an event in full", async () => {

@@ -112,16 +112,18 @@ export const Pick = ({ bulk, value, label, picked }: { bulk: string; value: stri
   <input type="checkbox" name="pick" value={value} form={bulk} checked={picked} data-pick aria-label={`Select ${label}`} />
 );
 
+type PagerProps = { shown: Child; newer?: string | undefined; older?: string | undefined; words?: readonly [back: string, on: string] | undefined };
+
 /** Where the reader is in a list, and the two ways on. Without an address a way is closed. */
-export const Pager = ({ shown, newer, older }: { shown: Child; newer?: string; older?: string }) => (
+export const Pager = ({ shown, newer, older, words = ["Newer", "Older"] }: PagerProps) => (
   <nav class="pager" aria-label="Pages">
     <span>{shown}</span>
     <span class="pager__moves">
       <Button icon="left" small href={newer} disabled={!newer}>
-        Newer
+        {words[0]}
       </Button>
       <Button icon="right" small href={older} disabled={!older}>
-        Older
+        {words[1]}
       </Button>
     </span>
   </nav>
