@@ -1,7 +1,9 @@
 // The routes of leases on both engines: what the wire contract promises, line by line, and our waiting, checking and taking away.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { AgentRow } from "../../src/db/schema.ts";
+import * as rules from "../../src/hub/lease-rules.ts";
 import * as leases from "../../src/hub/leases.ts";
+import { LEASE_WAITERS_MAX } from "../../src/protocol/limits.ts";
 import { WORLDS } from "../support/engines.ts";
 import { ADMIN_TOKEN, type Fleet, openFleet, until } from "../support/fleet.ts";
 
@@ -265,7 +267,7 @@ describe.each(WORLDS)("%s leases", (kind, open) => {
     expect((await it.call(ada, "GET", `/v1/leases/${name}`)).body.code).toBe("lease_not_found");
   });
 
-  test("what was granted to a client that had hung up goes on to the next; what it came back for stays", async () => {
+  test("what was granted to a client that had hung up goes on to the next", async () => {
     const never = new AbortController().signal;
     const name = fresh();
     await acquire(ada!, name);
@@ -284,6 +286,35 @@ describe.each(WORLDS)("%s leases", (kind, open) => {
     await Promise.allSettled([second, released]);
     await until(async () => (await it.call(ada, "GET", `/v1/leases/${later}`)).status === 404);
     expect((await acquire(cy!, later)).body.lease.fencingToken).toBeGreaterThanOrEqual(2);
+  });
+
+  test("what a client that had hung up came back for, be it within the same millisecond, stays its own", async () => {
+    const granted = async () => {
+      const name = fresh();
+      const { fencingToken } = (await acquire(bob!, name)).body.lease;
+      return { name, giveBack: () => it.hub.engine.write("p", (tx) => rules.giveBack(tx, rules.resourceOf("p", name), bob!.id, fencingToken)) };
+    };
+    const [left, back] = [await granted(), await granted()];
+    expect((await acquire(bob!, back.name)).body.renewed).toBe(true);
+    await left.giveBack();
+    await back.giveBack();
+    expect((await ask(cy, left.name, "acquire")).body.lease.fencingToken).toBe(2);
+    expect((await ask(cy, back.name, "acquire")).body.code).toBe("lease_held");
+  });
+
+  test("the line has a hundred places; who comes after that is refused at once, however long it would wait", async () => {
+    const name = fresh();
+    await acquire(ada!, name);
+    const stranger = (id: string) => ({ id, name: id, project: "p" });
+    const kinds = await it.hub.engine.write("p", async (tx) => {
+      const asked: string[] = [];
+      for (let place = 0; place <= LEASE_WAITERS_MAX; place++)
+        asked.push((await rules.acquire(tx, stranger(`agent_${place}`), { name, ttlMs: 60_000, waitMs: 30_000 })).kind);
+      return asked;
+    });
+    expect(kinds.filter((asked) => asked === "waiting")).toHaveLength(LEASE_WAITERS_MAX);
+    expect(kinds.at(-1)).toBe("held");
+    expect((await acquire(bob!, name, { waitMs: 30_000 })).body).toMatchObject({ code: "lease_held", lease: { waiters: LEASE_WAITERS_MAX } });
   });
 
   test("an agent that stands in line twice is granted once", async () => {

@@ -1,7 +1,7 @@
 // The routes of Runtime presence and sync on both engines: what the wire contract promises, line by line.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { canonical, taggedSha256 } from "../../src/protocol/canonical.ts";
-import { SYNC_HELD_EVENTS_MAX } from "../../src/protocol/limits.ts";
+import { SYNC_HELD_BYTES_MAX, SYNC_HELD_EVENTS_MAX } from "../../src/protocol/limits.ts";
 import { type SyncEvent, syncEventProblem } from "../../src/protocol/sync-event.ts";
 import { WORLDS } from "../support/engines.ts";
 import { ADMIN_TOKEN, type Fleet, openFleet } from "../support/fleet.ts";
@@ -241,19 +241,19 @@ describe.each(WORLDS)("%s sync", (_, open) => {
   test("what waits behind a gap is bounded: beyond the limit events are rejected by a code that says so, and fit once it is filled", async () => {
     const id = run();
     // The run's row is set as if this much waited, so that the test need not push it.
+    const setHeld = (held: { held: number; heldBytes?: number }) =>
+      it.hub.engine.write("p", async (tx) => tx.sync.updateRun({ ...(await tx.sync.lockRun(id.projectId, id.runId))!, ...held }));
     await push([syncEvent(3, id)]);
-    await it.hub.engine.write("p", async (tx) => {
-      const row = (await tx.sync.lockRun(id.projectId, id.runId))!;
-      await tx.sync.updateRun({ ...row, held: SYNC_HELD_EVENTS_MAX });
-    });
+    const { heldBytes } = (await it.hub.engine.read.sync.findRun(id.projectId, id.runId))!;
+    await setHeld({ held: 1, heldBytes: SYNC_HELD_BYTES_MAX - 100 });
+    expect(outcomes(await push([syncEvent(5, id)]))).toEqual(["rejected sync_held_limit"]);
+    await setHeld({ held: SYNC_HELD_EVENTS_MAX, heldBytes });
     const answer = await push([syncEvent(5, id), syncEvent(1, id)]);
     expect(outcomes(answer)).toEqual(["rejected sync_held_limit", "accepted"]);
     expect(cursorOf(answer)).toBe(1);
-    await it.hub.engine.write("p", async (tx) => {
-      const row = (await tx.sync.lockRun(id.projectId, id.runId))!;
-      await tx.sync.updateRun({ ...row, held: 1 });
-    });
+    await setHeld({ held: 1 });
     expect(cursorOf(await push([syncEvent(2, id)]))).toBe(3);
+    expect(await it.hub.engine.read.sync.findRun(id.projectId, id.runId)).toMatchObject({ held: 0, heldBytes: 0 });
     expect(outcomes(await push([syncEvent(5, id)]))).toEqual(["accepted"]);
   });
 
