@@ -111,11 +111,14 @@ export async function wrongsOfHub(hub: SimulatedHub, runtime: SimulatedRuntime, 
 }
 
 /** States in which a run may rest, each with its reason. */
-export function restless(project: OpenProject): string[] {
-  return runsOf(project).flatMap((runId) => {
-    const { status, reason } = executionOf(project, runId);
-    if (isTerminal(status)) return [];
+export function restless({ store }: OpenProject): string[] {
+  const work = store.read.intake.next();
+  const runs = store.read.runs.open().flatMap(({ runId, state: { status, reason } }) => {
     const rests = status === "waiting" || status === "blocked_uncertain";
     return rests && reason ? [] : [`${runId} is ${status}${rests ? " without a reason" : ""}`];
   });
+  return work ? [...runs, `${work.intakeId} waits to become a run`] : runs;
 }
+
+/** Runs that have not ended. */
+export const openRuns = ({ store }: OpenProject): string[] => store.read.runs.open().map(({ runId }) => runId);

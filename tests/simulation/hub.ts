@@ -1,5 +1,5 @@
 // The hub of a simulation: the real one over a real store, which may be killed and started again, behind a network in which every request meets a fate.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createApi } from "../../src/api/server.ts";
 import { openEngine } from "../../src/db/open.ts";
 import { type Hub, openHub } from "../../src/hub/hub.ts";
@@ -20,8 +20,24 @@ export type HubBugs = { acksBeforeStoring?: boolean; forgetsFences?: boolean };
 export type SimulatedHub = Awaited<ReturnType<typeof simulatedHub>>;
 type Answer = { status: number; headers: Record<string, string>; text: string };
 
+/** An empty store, as a file; made once, since migrations are the most of opening one. */
+let fresh: Promise<Uint8Array> | undefined;
+async function makeFresh(): Promise<Uint8Array> {
+  const folder = mkdtempSync("/dev/shm/kxm-sim-fresh-");
+  const path = `${folder}/kxm.db`;
+  await (await openEngine({ path, clock: () => STARTED, newId: (prefix) => `${prefix}_fresh` })).close();
+  const bytes = readFileSync(path);
+  rmSync(folder, { recursive: true, force: true });
+  return bytes;
+}
+async function copyFresh(path: string): Promise<void> {
+  fresh ??= makeFresh();
+  writeFileSync(path, await fresh, { mode: 0o600 });
+}
+
 export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: HubBugs = {}) {
   const folder = mkdtempSync("/dev/shm/kxm-sim-hub-");
+  await copyFresh(`${folder}/kxm.db`);
   const clock = () => Math.floor(STARTED + schedule.now);
   const fences = new Map<string, number>();
   let ids = 0;
@@ -57,10 +73,12 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
   /** Fences of a resource only rise; the same one again is its holder's. */
   function watchFence(answer: Answer) {
     const body = JSON.parse(answer.text);
-    if (bugs.forgetsFences && schedule.oneIn(2)) Object.assign(body.lease, { fencingToken: 1 });
-    answer.text = JSON.stringify(body);
+    const newest = fences.get(body.lease.name) ?? 0;
+    if (bugs.forgetsFences && newest > 0) {
+      body.lease.fencingToken = newest - 1;
+      answer.text = JSON.stringify(body);
+    }
     const { name, fencingToken } = body.lease;
-    const newest = fences.get(name) ?? 0;
     if (fencingToken < newest) schedule.troubles.push(`the fence of ${name} went back from ${newest} to ${fencingToken}`);
     fences.set(name, Math.max(newest, fencingToken));
   }

@@ -1,8 +1,7 @@
 // The people of a simulation: they start runs, answer what is asked, and say the truth about effects, at the machine or through the hub. What they have
 // asked for once must be done once.
 import type { ProjectCommand } from "../../src/runtime/contract.ts";
-import { isOver } from "../../src/runtime/engine/execution.ts";
-import { executionOf, runsOf } from "./checks.ts";
+import { executionOf, openRuns } from "./checks.ts";
 import type { SimulatedHub } from "./hub.ts";
 import type { SimulatedRuntime } from "./runtimes.ts";
 import type { Schedule } from "./schedule.ts";
@@ -77,7 +76,7 @@ export function simulatedOperator(schedule: Schedule, hub: SimulatedHub, runtime
     /** Looks after one run, or ends it. */
     lookAfter: (mayCancel: boolean) => {
       const project = runtime.project();
-      const open = project ? runsOf(project).filter((runId) => !isOver(executionOf(project, runId))) : [];
+      const open = project ? openRuns(project) : [];
       if (open.length === 0) return;
       const runId = schedule.pick(open);
       if (mayCancel && schedule.oneIn(15)) return ask({ kind: "cancel", runId, payload: {} });
@@ -86,7 +85,7 @@ export function simulatedOperator(schedule: Schedule, hub: SimulatedHub, runtime
     /** Looks after every run. */
     lookAfterAll: () => {
       const project = runtime.project();
-      for (const runId of project ? runsOf(project) : []) answer(runId);
+      for (const runId of project ? openRuns(project) : []) answer(runId);
     },
     /** Commands that were not done, or done more than once. */
     wrongs: (): string[] => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import type { EffectClass } from "../../src/protocol/project-files.ts";
 import { isOver } from "../../src/runtime/engine/execution.ts";
-import { doubleStarts, executionOf, nothingSeen, restless, runsOf, type Seen, wrongsOfHub, wrongsOfMachine } from "./checks.ts";
+import { doubleStarts, executionOf, nothingSeen, openRuns, restless, runsOf, type Seen, wrongsOfHub, wrongsOfMachine } from "./checks.ts";
 import { type HubBugs, simulatedHub } from "./hub.ts";
 import { type SimulatedOperator, simulatedOperator } from "./operator.ts";
 import type { Faults, MachineBugs } from "./programs.ts";
@@ -14,7 +14,7 @@ const CHAOS_MS = 60_000;
 /** With the faults gone what was appended is at the hub within this time, and every run has come to rest within the other. */
 const DRAIN_MS = 60_000;
 const REST_MS = 300_000;
-const CHECK_MS = 5_000;
+const CHECK_MS = 8_000;
 const RUNTIMES = 2;
 
 const agent = (more = {}) => ({ schema: "kxm.agent.v1", purpose: "works", harness: "command", command: ["agent"], timeoutMs: 15_000, ...more });
@@ -98,7 +98,7 @@ export async function play(seed: number, roots: string[], bugs: Bugs = {}): Prom
   const schedule = openSchedule(seed);
   const faults: Faults = { on: true };
   const hub = await simulatedHub(schedule, faults, bugs);
-  const runtimes = PROJECTS.slice(0, schedule.oneIn(2) ? 1 : 2).map((projectId, index) =>
+  const runtimes = PROJECTS.slice(0, schedule.oneIn(3) ? 2 : 1).map((projectId, index) =>
     simulatedRuntime({ number: index + 1, root: roots[index]!, projectId, schedule, faults, hub, bugs }),
   );
   const operators = runtimes.map((runtime) => simulatedOperator(schedule, hub, runtime));
@@ -127,7 +127,7 @@ function plan({ schedule, runtimes, operators, hub }: World) {
   const sometime = (label: string, work: () => unknown) => schedule.after(schedule.between(0, CHAOS_MS), label, work);
   operators.forEach((operator, index) => {
     const runtime = runtimes[index]!;
-    for (let run = schedule.between(1, 4); run > 0; run--) schedule.after(schedule.between(0, 30_000), "start", operator.start);
+    for (let run = schedule.between(1, 3); run > 0; run--) schedule.after(schedule.between(0, 30_000), "start", operator.start);
     for (let look = 8; look > 0; look--) sometime("operator", () => operator.lookAfter(true));
     if (schedule.oneIn(3)) {
       sometime("pause", operator.pause);
@@ -179,7 +179,7 @@ async function peace(world: World) {
   const open = () =>
     runtimes.flatMap((runtime) => {
       const project = runtime.project();
-      return project ? runsOf(project).filter((runId) => !isOver(executionOf(project, runId))) : ["none"];
+      return project ? openRuns(project) : ["none"];
     });
   for (let round = 0; round < 60 && wrong.length === 0 && open().length > 0; round++) {
     for (const { lookAfterAll } of operators) lookAfterAll();

@@ -25,7 +25,7 @@ export type Reach = { point: (name: string) => void; mayFreeze: () => void; deli
 export type Faults = { on: boolean };
 
 /** Deliberate bugs, to see that the checks see them. */
-export type MachineBugs = { startsTwice?: boolean };
+export type MachineBugs = { endsNothing?: boolean };
 export type SimulatedMachine = ReturnType<typeof simulatedMachine>;
 
 export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: MachineBugs = {}) {
@@ -53,7 +53,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
 
   function go(process: Process) {
     if (!process.alive) return;
-    if (process.folder.go && !bugs.startsTwice) return end(process);
+    if (process.folder.go) return end(process);
     process.folder.go = true;
     const { attemptId } = process.request;
     starts.set(attemptId, (starts.get(attemptId) ?? 0) + 1);
@@ -172,7 +172,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
         const ends = alive(attemptId);
         const inOrder = schedule.random() < 0.5;
         if (ends.length > 0) await soon("drain", schedule.between(0, Math.max(1, drainMs)), () => undefined);
-        for (const process of alive(attemptId)) end(process, inOrder && process.folder.go ? 143 : undefined);
+        if (!bugs.endsNothing) for (const process of alive(attemptId)) end(process, inOrder && process.folder.go ? 143 : undefined);
         return soon("ended", schedule.between(0, 25), () => true);
       },
       find: (program) => `/sim/bin/${program}`,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type Bugs, openCheckouts, play } from "./play.ts";
 
 const FULL = process.env["KXM_FAULTS"] === "full";
-const SEEDS = FULL ? 2_000 : 60;
+const SEEDS = FULL ? 2_000 : 100;
 /** How long all seeds may take in all, on two cores. */
 const MS_MAX = 180_000;
 const SAME = FULL ? 100 : 5;
@@ -57,10 +57,13 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
   }, 900_000);
 
   test("the same seed plays the same", async () => {
+    let runs = 0;
     for (let seed = 1; seed <= SAME; seed++) {
-      const { trace, runs } = await play(seed, checkouts.roots);
-      expect([seed, runs > 0, (await play(seed, checkouts.roots)).trace]).toEqual([seed, true, trace]);
+      const played = await play(seed, checkouts.roots);
+      runs += played.runs;
+      expect([seed, (await play(seed, checkouts.roots)).trace]).toEqual([seed, played.trace]);
     }
+    expect(runs).toBeGreaterThan(SAME);
   }, 120_000);
 
   /** What goes wrong with a deliberate bug in the first seed that shows it. @param from a seed that is known to be near one */
@@ -80,11 +83,11 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
     [
       "a supervisor that does not hear that it was replaced",
       { staysOn: true },
-      3,
+      2,
       /follows|was started 2 times|happened 2 times|projection|no outbox row|differs/,
     ],
-    ["a program that is started by whoever comes", { startsTwice: true }, 55, /was started 2 times/],
-    ["a hub that forgets how far its fences were", { forgetsFences: true }, 30, /the fence of branch:main went back/],
+    ["an end that does not end the program", { endsNothing: true }, 7, /still runs/],
+    ["a hub that forgets how far its fences were", { forgetsFences: true }, 3, /the fence of branch:main went back/],
   ])(
     "finds %s",
     async (_, bugs, from, expected) => {
@@ -95,6 +98,6 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
 
   test("finds a project that lies about what may be repeated", async () => {
     using lying = openCheckouts("external-idempotent");
-    expect(await found({}, 15, lying.roots)).toMatch(/the effect of ship happened 2 times/);
+    expect(await found({}, 1, lying.roots)).toMatch(/the effect of ship happened 2 times/);
   }, 120_000);
 });

@@ -54,7 +54,8 @@ export class Drive {
   open(): void {
     const fresh = this.run.status === "created" || this.run.status === "queued";
     const admitted: NewEvent[] = fresh ? [{ type: "run.status_changed", payload: { status: "preparing", previousStatus: this.run.status } }] : [];
-    const opened: NewEvent = { type: "run.drive_opened", payload: { status: fresh ? "preparing" : this.run.status }, local: { pid: process.pid } };
+    const { status, reason } = fresh ? { status: "preparing" as const, reason: undefined } : this.run; // what it waits for is still so
+    const opened: NewEvent = { type: "run.drive_opened", payload: { status, ...(reason && { reason }) }, local: { pid: process.pid } };
     for (const attempt of openAttempts(this.run)) if (attempt.status !== "blocked_uncertain") this.begin(attempt);
     this.opening = [...admitted, opened];
     this.quietly();
