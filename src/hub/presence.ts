@@ -23,19 +23,19 @@ export interface Presence {
   projectOf(id: string): string;
   /** When the last sweep ran, and until when none may judge. By the hub's clock; undefined before the first. */
   sweep: { lastAt: number | undefined; graceUntil: number };
-  /** Agents that were connected before this process started and were not heard since. Until `until` nobody knows whether they are there. */
-  unheard: { ids: Set<string>; since: number; until: number };
+  /** Agents (id → project) that were connected before this process started and were not heard since. Until `until` nobody knows whether they are there. */
+  unheard: { agents: Map<string, string>; since: number; until: number };
 }
 
 export function createPresence(): Presence {
   const seen = new Map<string, { at: number; project: string }>();
   let unwritten = new Map<string, number>();
-  const unheard = { ids: new Set<string>(), since: 0, until: 0 };
+  const unheard = { agents: new Map<string, string>(), since: 0, until: 0 };
   return {
     sweep: { lastAt: undefined, graceUntil: 0 },
     unheard,
     saw(id, at, project = "") {
-      unheard.ids.delete(id);
+      unheard.agents.delete(id);
       const known = seen.get(id);
       if (known) known.at = at;
       else seen.set(id, { at, project });
@@ -61,8 +61,13 @@ export function createPresence(): Presence {
  */
 export function listensSince({ presence, settings }: Pick<Hub, "presence" | "settings">, agent: Pick<AgentRow, "id" | "online">, now: number) {
   const { unheard, sweep } = presence;
-  if (agent.online === 0) return now < unheard.until && unheard.ids.has(agent.id) ? unheard.since : undefined;
+  if (agent.online === 0) return now < unheard.until && unheard.agents.has(agent.id) ? unheard.since : undefined;
   return now < sweep.graceUntil ? sweep.graceUntil - settings.staleMs : undefined;
+}
+
+/** How many agents of these projects nobody can judge yet because this hub has just started. */
+export function unheardOf({ presence: { unheard } }: Pick<Hub, "presence">, projects: readonly string[], now: number): number {
+  return now < unheard.until ? [...unheard.agents.values()].filter((project) => projects.includes(project)).length : 0;
 }
 
 /** Writes the signs of life seen since the last call. Run it every PRESENCE_FLUSH_MS and before the store closes. A failed batch is kept for the next. */
@@ -92,7 +97,7 @@ export async function sweepStale(hub: Hub): Promise<number> {
   const { sweep } = presence;
   if (sweep.lastAt !== undefined && now - sweep.lastAt > settings.staleMs) sweep.graceUntil = now + settings.staleMs;
   sweep.lastAt = now;
-  if (now >= presence.unheard.until) presence.unheard.ids.clear();
+  if (now >= presence.unheard.until) presence.unheard.agents.clear();
   if (now < sweep.graceUntil) return 0;
   await flushPresence(hub); // so that the table names only those whom this process did not see either
   let count = 0;
@@ -141,7 +146,7 @@ export async function startPresence(hub: Hub): Promise<number> {
           if (agent?.online === 1) await leave(tx, agent, "hub_restarted", agent.lastSeenAt);
         }
       });
-      for (const { id } of agents) unheard.ids.add(id);
+      for (const { id } of agents) unheard.agents.set(id, project);
     }
     count += online.length;
   }

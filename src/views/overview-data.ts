@@ -4,6 +4,7 @@ import type { AlertRow, LeaseRow, SyncConflictRow } from "../db/schema.ts";
 import * as activity from "../hub/activity.ts";
 import * as approvals from "../hub/approvals.ts";
 import * as costs from "../hub/costs.ts";
+import { unheardOf } from "../hub/presence.ts";
 import * as runList from "../hub/run-list.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import type { AskedApproval } from "./approval-item.tsx";
@@ -57,7 +58,8 @@ export type Spent = { today: costs.CostSum; day: costs.CostSum; currency: string
 export type OverviewData = {
   /** Nothing was ever registered or run here. */
   isNew: boolean;
-  agents: { answering: number; total: number };
+  /** `unknown`: nobody can say yet, because the hub itself was away. */
+  agents: { answering: number; total: number; unknown: number };
   moving: number;
   needs: Needs;
   strip: Strip;
@@ -71,7 +73,7 @@ export async function load(visit: Visit): Promise<OverviewData> {
   const { hub } = visit;
   const { read } = hub.engine;
   const projects = projectsOf(visit);
-  const [total, online, moving, needs, strip, { machines, silent }, running, feed, spent] = await Promise.all([
+  const [total, online, moving, needs, strip, { machines, silent, unknown }, running, feed, spent] = await Promise.all([
     countOver(projects, (project) => read.agents.count(project, COUNT_EXACT_MAX + 1)),
     countOver(projects, (project) => read.projects.countOnline(project)),
     runList.count(hub, projects, "moving"),
@@ -83,7 +85,17 @@ export async function load(visit: Visit): Promise<OverviewData> {
     spentOf(visit, projects),
   ]);
   const isNew = total === 0 && moving === 0 && machines.length === 0 && feed.length === 0;
-  return { isNew, agents: { answering: online - silent, total }, moving, needs, strip, machines, running: running.runs, feed, spent };
+  return {
+    isNew,
+    agents: { answering: online - silent - unknown, total, unknown: unknown + unheardOf(hub, projects, visit.now) },
+    moving,
+    needs,
+    strip,
+    machines,
+    running: running.runs,
+    feed,
+    spent,
+  };
 }
 
 async function spentOf({ hub, now }: Visit, projects: readonly string[]): Promise<Spent> {

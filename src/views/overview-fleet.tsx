@@ -29,8 +29,8 @@ export type Machine = {
   agents: OnMachine[];
 };
 
-/** Machines with their agents, those that need a look first; at most MACHINES_SHOWN. `silent`: agents that are connected but were not heard in time. */
-export async function machinesOf(visit: Visit, projects: readonly string[]): Promise<{ machines: Machine[]; silent: number }> {
+/** Machines with their agents, those that need a look first; at most MACHINES_SHOWN. `silent`: connected agents that were not heard in time; `unknown`: those that could not have been. */
+export async function machinesOf(visit: Visit, projects: readonly string[]): Promise<{ machines: Machine[]; silent: number; unknown: number }> {
   const { hub, now } = visit;
   const { read } = hub.engine;
   const [rows, begun, runtimes] = await Promise.all([
@@ -50,13 +50,14 @@ export async function machinesOf(visit: Visit, projects: readonly string[]): Pro
     if (on.runtime && on.runtime.row.heartbeatAt >= row.heartbeatAt) continue; // the same Runtime reports to each of its projects
     on.runtime = { row, online: presenceOf(row, now, hub.settings.staleMs) === "online", report: (row.report ?? {}) as RuntimeReport };
   }
-  let silent = 0;
+  let [silent, unknown] = [0, 0];
   for (const agent of rows.flat()) {
     const presence = presenceAt(hub, agent, now, { begun: working.has(agent.id), open: false });
     machine(agent.host ?? "", agent.host ?? undefined).agents.push({ agent, presence });
     if (presence.state === "lost contact") silent += 1;
+    if (presence.state === "unknown") unknown += 1;
   }
-  return { machines: [...machines.values()].sort(byAttention).slice(0, MACHINES_SHOWN), silent };
+  return { machines: [...machines.values()].sort(byAttention).slice(0, MACHINES_SHOWN), silent, unknown };
 }
 
 const isAway = ({ runtime }: Machine): boolean => runtime !== undefined && !runtime.online;

@@ -80,7 +80,8 @@ const Sentence = ({ data, visit }: { data: OverviewData; visit: Visit }) => {
           ? `${agents.total === 1 ? "The agent" : `All ${counted(agents.total)} agents`}`
           : `${counted(agents.answering)} of ${counted(agents.total)} agents`}
       </LedeLink>{" "}
-      {agents.answering === 1 ? "answers" : "answer"},{" "}
+      {agents.answering === 1 ? "answers" : "answer"}
+      {agents.unknown > 0 && ` (${counted(agents.unknown)} could not be heard yet: this hub has just come back)`},{" "}
       <LedeLink href={link("/runs", { project })}>{moving === 0 ? "no run" : `${counted(moving)} ${moving === 1 ? "run" : "runs"}`}</LedeLink>{" "}
       {moving <= 1 ? "is" : "are"} moving
       {today !== undefined && (

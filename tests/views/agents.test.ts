@@ -91,9 +91,12 @@ test("after a start of the hub nobody is called lost before it could have been h
   const states = async () => textsOf((await it.get("/agents", { cookie })).html, "tbody .status");
   expect(await states()).toEqual(["unknown nothing heard since this hub came back 4 s ago; last seen 10 min ago", "idle heartbeat 0 s ago"]);
   expect(textsOf((await it.get(`/agents/${ann.id}`, { cookie })).html, "dd").join(" ")).toContain("unknown: this hub came back 4 s ago");
+  const sentence = async () => textsOf((await it.get("/?project=shop", { cookie })).html, ".lede")[0];
+  expect(await sentence()).toContain("1 of 2 agents answers (1 could not be heard yet: this hub has just come back), no run is moving.");
   it.clock.now += 26_000;
   await sweepStale(it.hub);
   expect((await states())[0]).toBe("offline last seen 10 min ago");
+  expect(await sentence()).not.toContain("could not be heard");
 });
 
 test("while the hub itself slept, silence says nothing", async () => {
