@@ -13,5 +13,7 @@ const VALUES = /\nparams: [^]*$/;
 /** What may be told of an unknown error: its class and message without line breaks, bounded. Never shown to a client. */
 export function describeError(error: unknown): string {
   const cause = error instanceof Error && error.cause ? ` <- ${describeError(error.cause)}` : "";
-  return `${error instanceof Error ? `${error.name}: ${error.message.replace(VALUES, "")}` : typeof error}${cause}`.replaceAll(/[\r\n]+/g, " ").slice(0, 500);
+  return `${error instanceof Error ? `${error.name}: ${error.message.replace(VALUES, "")}` : typeof error}${cause}`
+    .replaceAll(/[\r\n]+/g, " ")
+    .slice(0, 500);
 }

@@ -1,8 +1,9 @@
 // MCP over HTTP: stateless, plain JSON answers, one server object per request, so that a restart of the hub is never noticed by a client.
 import { Elysia } from "elysia";
-import { type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
+import { type Admission, type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
 import { errorBody, json } from "../http/answer.ts";
 import { readBytes, requireJson } from "../http/body.ts";
+import { createRateLimit } from "../http/rate-limit.ts";
 import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import { parseJson } from "../protocol/json.ts";
@@ -10,6 +11,16 @@ import { type Credentials, identify } from "./identity.ts";
 
 /** The MCP endpoint over one hub, to mount beside the API. */
 export function createMcp(hub: Hub, rules: AdmissionRules, credentials: Credentials) {
+  const limit = hub.settings.rateLimit && createRateLimit(hub.settings.rateLimit);
+  if (limit) hub.sweepers.add(limit.sweep);
+  /** One by one, or a batch would be a way around the limit. Wrong credentials are counted where they are checked. */
+  const countMessages = (agentId: string, message: unknown, { headers }: Admission) => {
+    if (!limit) return;
+    headers["x-ratelimit-limit"] = String(hub.settings.rateLimit!.max);
+    headers["x-ratelimit-remaining"] = "0";
+    const messages = Array.isArray(message) ? Math.max(1, message.length) : 1;
+    for (let n = 0; n < messages; n++) headers["x-ratelimit-remaining"] = String(limit.count(agentId, hub.clock()).remaining);
+  };
   const answer = async (context: unknown): Promise<Response> => {
     const { request, server } = context as { request: Request; server: { timeout(request: Request, seconds: number): void } | null };
     const admission = admit(request, rules);
@@ -20,9 +31,12 @@ export function createMcp(hub: Hub, rules: AdmissionRules, credentials: Credenti
       if (request.method !== "POST") return new Response(null, { status: 405, headers: { allow: "POST", ...admission.headers } });
       requireJson(request);
       const message = parseJson(await readBytes(request));
+      countMessages(agent.id, message, admission);
       server?.timeout(request, 0); // waits take longer than an idle connection may
       const { exchange } = await import("./exchange.ts");
-      return await exchange(hub, agent, request, message);
+      const response = await exchange(hub, agent, request, message);
+      for (const [name, value] of Object.entries(admission.headers)) response.headers.set(name, value);
+      return response;
     } catch (error) {
       const { status, body, headers } = errorBody(error, admission.requestId);
       hub.metrics.add("errors");

@@ -226,3 +226,16 @@ test("a token made for one agent names it, whatever the request says", async () 
   expect((await it.hub.engine.read.agents.findByName("shop", "ann"))?.online).toBe(1);
   expect(await it.hub.engine.read.agents.findByName("shop", "bob")).toBeUndefined();
 });
+
+test("an agent's messages count against its limit, those of a batch one by one, and no one else's", async () => {
+  await using it = await openMcpWorld({ rateLimit: { max: 5, windowMs: 60_000 } });
+  const ping = (id: number) => ({ jsonrpc: "2.0", id, method: "ping" });
+  const as = (name: string, body: unknown) => it.mcp({ body, headers: { "x-kxm-agent-name": name } });
+  expect((await as("loop", [ping(1), ping(2), ping(3)])).status).toBe(200);
+  expect((await as("loop", ping(4))).headers.get("x-ratelimit-remaining")).toBe("1");
+  const refused = await as("loop", [ping(5), ping(6)]);
+  expect([refused.status, refused.body.code, refused.headers.get("retry-after")]).toEqual([429, "rate_limited", "60"]);
+  expect((await as("other", ping(1))).status).toBe(200);
+  it.clock.now += 60_000;
+  expect((await as("loop", ping(7))).status).toBe(200);
+});
