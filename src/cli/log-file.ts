@@ -1,5 +1,5 @@
 // The hub's log on disk: one JSON object a line, bounded to two files of LOG_BYTES_MAX. A line is written at once; a full disk never stops the hub.
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Log } from "../hub/log.ts";
 import { harmlessJson } from "./output.ts";
@@ -22,7 +22,7 @@ export function openLog(path: string, clock: () => number, alarm: (text: string)
   let size = 0;
   let broken = false;
   const open = () => {
-    privateFolder(dirname(path));
+    if (!existsSync(dirname(path))) privateFolder(dirname(path));
     file = openSync(path, "a", 0o600);
     size = fstatSync(file).size;
     return file;

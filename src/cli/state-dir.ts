@@ -1,6 +1,6 @@
 // The hub's folders and its two small files: the note of the running hub (`hub.json`) and the operator token of this machine (`admin.token`).
 // Folders are 0700, files 0600, and neither a link nor somebody else's folder is accepted.
-import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { newSecret } from "../protocol/ids.ts";
@@ -17,7 +17,7 @@ export interface HubNote {
 
 /**
  * Makes a folder that only its owner may enter.
- * @throws CommandFailed when it is a link, not a folder, or belongs to somebody else
+ * @throws CommandFailed when it is a link, not a folder, belongs to somebody else, or is open to others and holds what is not KXM's
  */
 export function privateFolder(path: string): void {
   const known = lstatSync(path, { throwIfNoEntry: false });
@@ -25,12 +25,25 @@ export function privateFolder(path: string): void {
   if (known && !known.isDirectory()) throw new CommandFailed(`${path} is not a folder`, "Move the file away, or name another folder.");
   if (known && process.getuid && known.uid !== process.getuid())
     throw new CommandFailed(`${path} belongs to another user`, "Name a folder of your own with KXM_STATE_DIR or KXM_WORKSPACE_DIR.");
+  if (known && (known.mode & 0o077) !== 0 && isOfOthers(path))
+    throw new CommandFailed(
+      `${path} is open to others and holds files that are not KXM's`,
+      "Name a folder of its own: nobody else could enter it then.",
+    );
   try {
     if (!known) mkdirSync(path, { recursive: true, mode: 0o700 });
     chmodSync(path, 0o700); // mkdir's mode is cut by umask; an older folder may be open to others
   } catch (cause) {
     throw new CommandFailed(`${path} cannot be used: ${(cause as Error).message}`, "Check the folder's owner and permissions.");
   }
+}
+
+/** What lies in KXM's folders; a folder with other things alone, such as /tmp, is not to be closed to everybody else. */
+const OURS = /^(?:hub\.(?:json|out)|admin\.token|\.gitignore|kxm\.db.*|kxm-hub\.jsonl.*|[0-9a-f]{24}\.json)$/;
+
+function isOfOthers(path: string): boolean {
+  const names = readdirSync(path);
+  return names.length > 0 && !names.some((name) => OURS.test(name));
 }
 
 /** Makes an ordinary folder if there is none. @throws CommandFailed */

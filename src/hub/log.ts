@@ -8,7 +8,7 @@ export type Log = (line: LogLine) => void;
 export const silent: Log = () => {};
 
 /** Where a failed query's message goes on with its values, which hold texts of agents. */
-const VALUES = /\nparams: [^]*$/;
+const VALUES = /\nparams: [\s\S]*$/;
 
 /** What may be told of an unknown error: its class and message without line breaks, bounded. Never shown to a client. */
 export function describeError(error: unknown): string {

@@ -131,6 +131,16 @@ describe("a hub that must not start says why, in one sentence, and leaves everyt
     expect((await refused(place, { KXM_STATE_DIR: join(place.folder, "file") })).stderr).toContain("is not a folder");
   });
 
+  test("a state folder that is open to others and holds what is not KXM's", async () => {
+    await using place = await openPlace();
+    const shared = join(place.folder, "shared");
+    for (const folder of [shared, join(place.folder, ".kxm")]) mkdirSync(folder);
+    writeFileSync(join(shared, "thesis.txt"), "");
+    chmodSync(shared, 0o755);
+    const ended = await refused(place, { KXM_STATE_DIR: shared });
+    expect([ended.code, ended.stderr.includes("holds files that are not KXM's"), modeOf(shared)]).toEqual([1, true, "755"]);
+  });
+
   test("a workspace that cannot be made", async () => {
     await using place = await openPlace();
     writeFileSync(join(place.folder, "file"), "");

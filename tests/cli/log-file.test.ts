@@ -1,6 +1,6 @@
 // The hub's log on disk: one object a line whatever is logged, bounded, private, and never a reason to stop.
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openLog } from "../../src/cli/log-file.ts";
 import { temporaryFolder } from "../support/folders.ts";
@@ -31,6 +31,20 @@ test("a line is one JSON object with its time, and no text can forge another or 
   expect(readFileSync(path, "utf8")).toMatch(/^[\x20-\x7e\n]*$/);
   expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
   expect((statSync(join(folder.path, "logs")).mode & 0o777).toString(8)).toBe("700");
+});
+
+test("a folder that is there keeps its rights: a log may lie beside those of other programs", () => {
+  using folder = temporaryFolder();
+  chmodSync(folder.path, 0o755);
+  const path = join(folder.path, "hub.jsonl");
+  const { log, close } = openLog(
+    path,
+    () => AT,
+    () => {},
+  );
+  log({ event: "started" });
+  close();
+  expect([folder.path, path].map((one) => (statSync(one).mode & 0o777).toString(8))).toEqual(["755", "600"]);
 });
 
 test("a full log becomes the one before, and there are never more than two", () => {
