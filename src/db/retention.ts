@@ -72,7 +72,7 @@ export function retentionStore({ db, tables, now }: Dialect) {
   };
 }
 
-function syncRetention({ db, tables: { syncRuns, syncEvents, runtimePresence }, now }: Dialect) {
+function syncRetention({ db, tables: { syncRuns, syncEvents, approvals, runtimePresence }, now }: Dialect) {
   return {
     /** Synced runs that ended and were not heard of since `before`, or not heard of at all since `abandoned`. */
     oldRuns(before: number, abandoned: number, limit: number) {
@@ -81,13 +81,20 @@ function syncRetention({ db, tables: { syncRuns, syncEvents, runtimePresence }, 
         db.select({ projectId: syncRuns.projectId, runId: syncRuns.runId, project: syncRuns.project }).from(syncRuns).where(silent).limit(limit),
       );
     },
-    /** Removes a run's events, at most `limit`, then, when none is left, the run. @returns how many rows */
+    /** Removes a run's events, at most `limit`, then what it asked for and called off, then, when none is left, the run. @returns how many rows */
     async removeRun(projectId: string, runId: string, before: number, limit: number): Promise<number> {
       const ofRun = and(eq(syncRuns.projectId, projectId), eq(syncRuns.runId, runId), lt(syncRuns.lastReceivedAt, before));
       if ((await now(db.select({ runId: syncRuns.runId }).from(syncRuns).where(ofRun).limit(1))).length === 0) return 0; // it spoke again
       const events = and(eq(syncEvents.projectId, projectId), eq(syncEvents.runId, runId));
       const some = await now(db.select({ sequence: syncEvents.sequence }).from(syncEvents).where(events).orderBy(syncEvents.sequence).limit(limit));
-      if (some.length === 0) return (await now(db.delete(syncRuns).where(ofRun).returning({ runId: syncRuns.runId }))).length;
+      if (some.length === 0) {
+        // Nobody decided these, so no time of a decision ever makes them old.
+        const calledOff = and(eq(approvals.projectId, projectId), eq(approvals.runId, runId), eq(approvals.status, "cancelled"));
+        const asked = db.select({ id: approvals.id }).from(approvals).where(calledOff).limit(limit);
+        const gone = await now(db.delete(approvals).where(inArray(approvals.id, asked)).returning({ id: approvals.id }));
+        if (gone.length === limit) return limit;
+        return gone.length + (await now(db.delete(syncRuns).where(ofRun).returning({ runId: syncRuns.runId }))).length;
+      }
       const through = some.at(-1)!.sequence;
       return (
         await now(

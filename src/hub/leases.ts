@@ -4,7 +4,7 @@ import type { EventRow, LeaseRow } from "../db/schema.ts";
 import type { Stores } from "../db/tx.ts";
 import { HubError } from "../protocol/errors.ts";
 import type { LeaseDetail, LeaseGranted, LeaseList, LeaseReleased, LeaseValid } from "../protocol/leases.ts";
-import { LEASE_RETENTION_MS, LEASE_WAITERS_MAX } from "../protocol/limits.ts";
+import { LEASE_WAITERS_MAX } from "../protocol/limits.ts";
 import { iso } from "../protocol/time.ts";
 import type { Caller } from "./agents.ts";
 import type { Hub } from "./hub.ts";
@@ -161,9 +161,8 @@ export async function nextLapseAt(read: Stores): Promise<number | undefined> {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Retention: forgets the last holders of leases that lapsed long ago; rows and fences stay for ever. @returns how many, at most one batch */
-export async function forgetLapsed(hub: Hub, limit = SWEEP_ROWS): Promise<number> {
-  const before = hub.clock() - LEASE_RETENTION_MS;
+/** Retention: forgets the last holders of leases that lapsed before a time; rows and fences stay for ever. @returns how many, at most `limit` */
+export async function forgetLapsed(hub: Hub, before: number, limit = SWEEP_ROWS): Promise<number> {
   const old = await hub.engine.read.leases.lapsedBefore(before, limit);
   const done = await Promise.all(old.map(({ project, resource }) => hub.engine.write(project, (tx) => rules.forgetHolder(tx, resource, before))));
   return done.filter(Boolean).length;

@@ -11,7 +11,6 @@ import {
   EVENT_RETENTION_MS,
   LEASE_RETENTION_MS,
   RETENTION_BATCH_MAX,
-  RETENTION_INTERVAL_MS,
   RETENTION_STEPS_MAX,
   RUN_RETENTION_MS,
   RUNTIME_RETENTION_MS,
@@ -50,19 +49,16 @@ export interface RetentionClock {
   lastAt: number | undefined;
 }
 
-/** Rounds further apart than this do not vouch for each other. */
-const AGREE_MS = 3 * RETENTION_INTERVAL_MS;
-
 /**
  * One round: deletes what is old, at most RETENTION_STEPS_MAX steps of RETENTION_BATCH_MAX rows of each kind.
- * @param clock remembers the round before; the first round, and the first after a jump of the clock, delete nothing
+ * @param clock remembers the round before: the first deletes nothing, and no round what the one before would have kept
  * @returns rows deleted by kind, kinds without any left out
  */
 export async function sweepOld(hub: Hub, clock: RetentionClock): Promise<Partial<Record<Kept, number>>> {
   const now = hub.clock();
   const before = clock.lastAt;
   clock.lastAt = now;
-  if (before === undefined || Math.abs(now - before) > AGREE_MS) return {};
+  if (before === undefined) return {};
   const agreed = Math.min(before, now);
   const counts: Partial<Record<Kept, number>> = {};
   for (const [kind, sweep] of Object.entries(SWEEPS) as [Kept, Sweep][]) {
@@ -187,8 +183,8 @@ const inOwnLane =
 const SWEEPS: Partial<Record<Kept, Sweep>> = {
   ...Object.fromEntries(KINDS.map((kind) => [kind, sweepKind(kind)])),
   messages: async (hub, before) => ({ removed: await purgeMessages(hub, before), more: false }),
-  leaseHolders: async (hub) => {
-    const removed = await leases.forgetLapsed(hub, RETENTION_BATCH_MAX);
+  leaseHolders: async (hub, before) => {
+    const removed = await leases.forgetLapsed(hub, before, RETENTION_BATCH_MAX);
     return { removed, more: removed === RETENTION_BATCH_MAX };
   },
   syncRuns: sweepSyncRuns,

@@ -102,7 +102,7 @@ export const Retention = ({ forecasts, visit }: { forecasts: readonly Forecast[]
         />
         <SectionNote>
           Sizes are of texts and records, without indexes. Space that is given back is used again; the file itself does not shrink. How long messages
-          are kept is KXM_MESSAGE_RETENTION_MS; a round deletes nothing after a jump of the clock.
+          are kept is KXM_MESSAGE_RETENTION_MS; a jump of the clock deletes nothing.
         </SectionNote>
       </Section>
     </>

@@ -56,6 +56,22 @@ const journal = (id: string, runId: string, promotedTo: string | null = null) =>
   hash: "h",
   record: "{}",
 });
+const approval = (id: string, runId: string, status: string, decidedAt: number | null) => ({
+  id,
+  project: "p",
+  project_id: "prj_a",
+  run_id: runId,
+  runtime_id: "rtm_a",
+  step_id: "s",
+  attempt: 1,
+  title: "t",
+  content: "c",
+  content_hash: "h",
+  status,
+  requested_at: 1,
+  decided_at: decidedAt,
+  updated_at: 1,
+});
 const syncRun = (runId: string, lastReceivedAt: number, endedAt: number | null) => ({
   project_id: "prj_a",
   run_id: runId,
@@ -146,7 +162,7 @@ describe.each(WORLDS)("%s retention", (_, open) => {
       ["runtimes", "purged", 1],
     ]);
     expect(await round()).toEqual({});
-    world.clock.now += 4 * MINUTE_MS; // longer apart than rounds vouch for each other: the next one only looks
+    world.clock.now += 4 * MINUTE_MS; // the round before would have kept it
     expect(await round()).toEqual({});
     expect(await round()).toEqual({ runtimeCommands: 1 });
   });
@@ -163,7 +179,9 @@ describe.each(WORLDS)("%s retention", (_, open) => {
       journal("journal_2", "run_1", "approved"),
       journal("journal_3", "run_1", "rejected"),
       journal("journal_4", "run_2"),
+      ...range(RETENTION_BATCH_MAX).map((n) => journal(`journal_of_1_${n}`, "run_1")),
     ]);
+    expect(await round()).toEqual({ workflowRuns: RETENTION_BATCH_MAX }); // as much as fits: the run stays until its journal is gone
     expect(await round()).toEqual({ workflowRuns: 3 });
     expect(await countRaw(world, "workflow_runs", "id in ('run_2', 'run_3')")).toBe(2);
     expect(await countRaw(world, "workflow_journal", "id in ('journal_2', 'journal_4')")).toBe(2);
@@ -186,6 +204,23 @@ describe.each(WORLDS)("%s retention", (_, open) => {
     expect(await countRaw(world, "sync_runs")).toBe(2);
   });
 
+  test("what a run asked for and called off goes with it; what waits for a decision stays, and a decision has its own time", async () => {
+    const now = world.clock.now;
+    await insertRaw(world, "sync_runs", [syncRun("run_ended", now - 31 * DAY_MS, 1), syncRun("run_fresh", now - DAY_MS, 1)]);
+    await insertRaw(world, "approvals", [
+      approval("apr_1", "run_ended", "cancelled", null),
+      approval("apr_2", "run_ended", "pending", null),
+      approval("apr_3", "run_ended", "approved", now - 29 * DAY_MS),
+      approval("apr_4", "run_fresh", "cancelled", null),
+      approval("apr_5", "run_fresh", "approved", now - 31 * DAY_MS),
+      ...range(RETENTION_BATCH_MAX).map((n) => approval(`apr_of_1_${n}`, "run_ended", "cancelled", null)),
+    ]);
+    expect(await round()).toEqual({ approvals: 1, syncRuns: RETENTION_BATCH_MAX + 2 });
+    expect(await countRaw(world, "approvals", "id in ('apr_2', 'apr_3', 'apr_4')")).toBe(3);
+    expect(await countRaw(world, "approvals")).toBe(3);
+    expect(await countRaw(world, "sync_runs")).toBe(1);
+  });
+
   test("the event log loses its oldest entries and keeps its newest; the audit is kept for a year", async () => {
     await world.engine.write("p", async (tx) => {
       for (const n of range(3)) tx.append({ ...testedEvent("p", n), audit: { role: "admin" } });
@@ -201,7 +236,10 @@ describe.each(WORLDS)("%s retention", (_, open) => {
   });
 
   test("a clock that jumps forward deletes nothing until a second round agrees, and one that jumps back never", async () => {
-    await insertRaw(world, "runtime_commands", [command("cmd_1", world.clock.now)]);
+    const now = world.clock.now;
+    await insertRaw(world, "runtime_commands", [command("cmd_1", now)]);
+    const lease = { resource: "p/a", project: "p", name: "a", fence: 1, holder_id: "agt_a", holder_name: "a", ttl_ms: 1, last_waiter: 0 };
+    await insertRaw(world, "leases", [{ ...lease, acquired_at: 1, renewed_at: 1, expires_at: now, freed_at: now }]);
     expect(await round()).toEqual({});
     world.clock.now += 10 * 365 * DAY_MS;
     expect(await sweepOld(hub, clock)).toEqual({}); // the jump: nobody vouches for it yet
@@ -213,7 +251,20 @@ describe.each(WORLDS)("%s retention", (_, open) => {
     world.clock.now += 31 * DAY_MS;
     expect(await sweepOld(hub, clock)).toEqual({});
     world.clock.now += MINUTE_MS;
-    expect(await sweepOld(hub, clock)).toEqual({ runtimeCommands: 1 }); // time really passed
+    expect(await sweepOld(hub, clock)).toEqual({ runtimeCommands: 1, leaseHolders: 1 }); // time really passed
+  });
+
+  test("what was old when it was found and is heard of again before it is deleted stays", async () => {
+    const now = world.clock.now;
+    await insertRaw(world, "alerts", [alert("alt_1", 1, now), alert("alt_2", 1, 1)]);
+    await insertRaw(world, "sync_runs", [syncRun("run_1", now, 1)]);
+    await insertRaw(world, "sync_events", [syncEvent("run_1", 1)]);
+    const removed = await world.engine.write("p", async ({ retention }) => [
+      await retention.remove("alerts", ["alt_1", "alt_2"], now - DAY_MS),
+      await retention.removeRun("prj_a", "run_1", now - DAY_MS, 10),
+    ]);
+    expect(removed).toEqual([1, 0]);
+    expect(await countRaw(world, "alerts", "id = 'alt_1'")).toBe(1);
   });
 
   test("a large backlog goes in steps of a bounded size", async () => {
@@ -241,7 +292,7 @@ describe.each(WORLDS)("%s retention", (_, open) => {
     expect(await countRaw(world, "runtime_presence", "runtime_id = 'rtm_new'")).toBe(1);
   });
 
-  test("every kind of record has a time, and rounds come more often than they stop vouching for each other", () => {
+  test("every kind of record has a time, and there is a round a minute", () => {
     for (const ms of Object.values(keptFor(hub))) expect(ms).toBeGreaterThanOrEqual(0);
     expect(RETENTION_INTERVAL_MS).toBe(MINUTE_MS);
   });
