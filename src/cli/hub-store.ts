@@ -52,11 +52,12 @@ const checkOf = ({ checked, damage, damaged, notChecked }: Verdict): CheckMade =
   notChecked,
 });
 
+/** What cannot be looked at now, such as a folder that was moved away, is left out. */
 function sizesOf(path: string): ReturnType<StoreWork["sizes"]> {
-  const { bsize, bavail } = statfsSync(dirname(path));
-  return {
-    data: statSync(path, { throwIfNoEntry: false })?.size ?? 0,
-    wal: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
-    free: bsize * bavail,
-  };
+  try {
+    const { bsize, bavail } = statfsSync(dirname(path));
+    return { data: statSync(path).size, wal: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0, free: bsize * bavail };
+  } catch {
+    return {};
+  }
 }

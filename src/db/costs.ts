@@ -52,6 +52,18 @@ export function costStore({ db, tables: { costSums }, one, all, now }: Dialect) 
       .where(since)
       .groupBy(costSums.name, costSums.currency),
   );
+  const names = all(
+    db
+      .selectDistinct({ dimension: costSums.dimension, at: costSums.at, name: costSums.name })
+      .from(costSums)
+      .where(
+        and(
+          eq(costSums.project, slot("project")),
+          inArray(costSums.dimension, ["machine", "agent", "harness", "model"]),
+          eq(costSums.at, slot("day")),
+        ),
+      ),
+  );
   const first = one(
     db
       .select({ at: costSums.at })
@@ -83,14 +95,8 @@ export function costStore({ db, tables: { costSums }, one, all, now }: Dialect) 
           .returning({ at: costSums.at }),
       );
     },
-    /** The names that some days have in some dimensions: what a new name is held against. Days have a bounded number of them. */
-    names: (project: string, dimensions: readonly CostDimension[], days: readonly number[]) =>
-      now(
-        db
-          .selectDistinct({ dimension: costSums.dimension, at: costSums.at, name: costSums.name })
-          .from(costSums)
-          .where(and(eq(costSums.project, project), inArray(costSums.dimension, [...dimensions]), inArray(costSums.at, [...days]))),
-      ),
+    /** The names that a day has of machines, agents, programs and models: what a new name is held against. A day has a bounded number of them. */
+    names: (project: string, day: number) => names({ project, day }),
     /** Sums of a project by hour or day, from one on. */
     bySlot: async (project: string, dimension: "hour" | "day", from: number) =>
       (await bySlot({ project, dimension, since: from })).map((row) => ({ at: Number(row.at), ...numbersOf(row) })),

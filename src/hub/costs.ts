@@ -4,7 +4,6 @@ import type { CostDimension, CostFigures } from "../db/costs.ts";
 import type { CostRow, SyncRunRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { COST_AMOUNT_MAX, COST_NAMES_MAX, COST_TOKENS_MAX } from "../protocol/limits.ts";
-import type { AttemptUsage } from "../protocol/runs.ts";
 import { NO_CURRENCY, type Used } from "./projection-usage.ts";
 
 export const HOUR_MS = 3_600_000;
@@ -45,22 +44,40 @@ const emptyFigures = (): Omit<CostFigures, "currency"> => ({
   unknown: 0,
 });
 
+/** What reports of one hour by the same agent, in one currency, come to: most reports of a push share all of it. */
+type Change = { at: number; agentId: string; harness: string; model: string; currency: string; figures: Omit<CostFigures, "currency"> };
+
 /** Adds reports of one run to the sums. Part of the write that takes them: both are stored or neither is. */
 export async function record(tx: Tx, run: SyncRunRow, reports: readonly Used[]): Promise<void> {
-  const rows = new Map<string, CostRow>();
+  if (reports.length === 0) return;
+  const changes = new Map<string, Change>();
   for (const report of reports) {
     const at = Math.min(Math.max(Date.parse(report.at) || tx.now, tx.now - BACKDATED_MS_MAX), tx.now);
-    for (const [dimension, name] of placesOf(run, report)) {
-      const slot = at - (at % (dimension === "hour" ? HOUR_MS : DAY_MS));
-      const place = { project: run.project, dimension, at: slot, name };
-      if (report.before) count(rows, place, report.before, -1);
-      count(rows, place, report.usage, 1);
-    }
+    if (report.before) count(changes, { ...report, usage: report.before }, at - (at % HOUR_MS), -1);
+    count(changes, report, at - (at % HOUR_MS), 1);
   }
-  if (rows.size > 0) await tx.costs.add(await bounded(tx, run.project, [...rows.values()]));
+  const rows = new Map<string, CostRow>();
+  for (const change of changes.values()) for (const [dimension, name] of placesOf(run, change)) put(rows, run.project, { dimension, name, change });
+  await tx.costs.add(await bounded(tx, run.project, [...rows.values()]));
 }
 
-const placesOf = ({ homeRuntimeId, projectId, runId }: SyncRunRow, { agentId = "", harness = "", model = "" }: Used) =>
+function count(changes: Map<string, Change>, { usage, agentId = "", harness = "", model = "" }: Used, at: number, sign: 1 | -1): void {
+  const priced = usage.cost !== undefined && usage.costKind !== "unknown";
+  const currency = priced ? (usage.currency ?? NO_CURRENCY) : "";
+  const key = `${at}\n${currency}\n${agentId}\n${harness}\n${model}`; // none of them holds a line break
+  let change = changes.get(key);
+  if (!change) changes.set(key, (change = { at, agentId, harness, model, currency, figures: emptyFigures() }));
+  const { figures } = change;
+  const amount = priced ? sign * Math.min(Math.round(usage.cost! * MILLIONTHS), COST_AMOUNT_MAX) : 0;
+  figures.amount += amount;
+  if (usage.costKind === "estimated") figures.estimated += amount;
+  for (const kind of ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const)
+    figures[kind] += sign * Math.min(usage[kind] ?? 0, COST_TOKENS_MAX);
+  figures.uses += sign;
+  if (!priced) figures.unknown += sign;
+}
+
+const placesOf = ({ homeRuntimeId, projectId, runId }: SyncRunRow, { agentId, harness, model }: Change) =>
   [
     ["hour", ""],
     ["day", ""],
@@ -71,26 +88,22 @@ const placesOf = ({ homeRuntimeId, projectId, runId }: SyncRunRow, { agentId = "
     ["run", `${projectId}/${runId}`],
   ] as const satisfies [CostDimension, string][];
 
-function count(rows: Map<string, CostRow>, place: Pick<CostRow, "project" | "dimension" | "at" | "name">, usage: AttemptUsage, sign: 1 | -1): void {
-  const priced = usage.cost !== undefined && usage.costKind !== "unknown";
-  const currency = priced ? (usage.currency ?? NO_CURRENCY) : "";
-  const key = JSON.stringify([place.dimension, place.at, place.name, currency]);
-  const row = rows.get(key) ?? { ...place, currency, ...emptyFigures() };
-  const amount = priced ? sign * Math.min(Math.round(usage.cost! * MILLIONTHS), COST_AMOUNT_MAX) : 0;
-  row.amount += amount;
-  if (usage.costKind === "estimated") row.estimated += amount;
-  for (const kind of ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const)
-    row[kind] += sign * Math.min(usage[kind] ?? 0, COST_TOKENS_MAX);
-  row.uses += sign;
-  if (!priced) row.unknown += sign;
-  rows.set(key, row);
+type Placed = { dimension: CostDimension; name: string; change: Change };
+
+function put(rows: Map<string, CostRow>, project: string, { dimension, name, change }: Placed): void {
+  const { currency, figures } = change;
+  const at = dimension === "hour" ? change.at : dayOf(change.at);
+  const key = `${dimension}\n${at}\n${currency}\n${name}`;
+  const row = rows.get(key);
+  rows.set(key, row ? plus(row, figures) : { project, dimension, at, name, currency, ...figures });
 }
 
 /** Names beyond what a day may have become OTHERS. */
 async function bounded(tx: Tx, project: string, rows: readonly CostRow[]): Promise<CostRow[]> {
   const named = rows.filter(({ dimension }) => (NAMED as readonly string[]).includes(dimension));
   const keyOf = ({ dimension, at, name }: Pick<CostRow, "dimension" | "at" | "name">) => `${dimension} ${at} ${name}`;
-  const found = await tx.costs.names(project, NAMED, [...new Set(named.map(({ at }) => at))]);
+  const days = [...new Set(named.map(({ at }) => at))];
+  const found = (await Promise.all(days.map((day) => tx.costs.names(project, day)))).flat();
   const known = new Set(found.map(keyOf));
   const counts = new Map<string, number>();
   for (const { dimension, at } of found) counts.set(`${dimension} ${at}`, (counts.get(`${dimension} ${at}`) ?? 0) + 1);
@@ -103,14 +116,14 @@ async function bounded(tx: Tx, project: string, rows: readonly CostRow[]): Promi
       counts.set(day, (counts.get(day) ?? 0) + 1);
     }
     const placed = fits ? row : { ...row, name: OTHERS };
-    const key = JSON.stringify([placed.dimension, placed.at, placed.name, placed.currency]);
+    const key = `${placed.dimension}\n${placed.at}\n${placed.currency}\n${placed.name}`;
     const other = result.get(key);
     result.set(key, other ? plus(other, placed) : placed);
   }
   return [...result.values()];
 }
 
-function plus(a: CostRow, b: CostRow): CostRow {
+function plus(a: CostRow, b: Omit<CostFigures, "currency">): CostRow {
   const sum = { ...a };
   for (const figure of Object.keys(emptyFigures()) as (keyof ReturnType<typeof emptyFigures>)[]) sum[figure] += b[figure];
   return sum;

@@ -38,6 +38,7 @@ import * as tokens from "./tokens.tsx";
 import * as webhookArrivals from "./webhook-arrivals.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
 import * as webhookEndpoint from "./webhook-endpoint.tsx";
+import * as webhookEndpointForm from "./webhook-endpoint-form.tsx";
 import * as webhookEndpoints from "./webhook-endpoints.tsx";
 import * as workflowRun from "./workflow-run.tsx";
 
@@ -68,6 +69,7 @@ export const SCREENS: readonly Screen[] = [
   ...leases.screens,
   ...leaseHistory.screens,
   ...webhookEndpoints.screens,
+  ...webhookEndpointForm.screens,
   ...webhookEndpoint.screens,
   ...webhookArrivals.screens,
   ...webhookDeliveries.screens,

@@ -4,6 +4,8 @@ import type { DeliveryRow, WebhookRow } from "../db/schema.ts";
 import * as deliveries from "../hub/webhook-deliveries.ts";
 import { HubError } from "../protocol/errors.ts";
 import { act } from "./acts.tsx";
+import { download, type ExportColumn } from "./export.ts";
+import { EXPORT_ROWS_MAX } from "./file-links.tsx";
 import { webhookLink } from "./links.ts";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Act, Button } from "./ui/button.tsx";
@@ -109,4 +111,28 @@ const replay = screen({
   },
 });
 
-export const screens: readonly Screen[] = [replay];
+const EXPORT: readonly ExportColumn<DeliveryRow>[] = [
+  ["id", ({ id }) => id],
+  ["event", ({ eventType }) => eventType],
+  ["seq", ({ eventSeq }) => eventSeq],
+  ["state", ({ state }) => state],
+  ["attempts", ({ attempts }) => attempts.length],
+  ["lastAnswer", ({ attempts }) => attempts.at(-1)?.status ?? attempts.at(-1)?.error],
+  ["createdAt", ({ createdAt }) => new Date(createdAt).toISOString()],
+  ["finishedAt", ({ finishedAt }) => finishedAt && new Date(finishedAt).toISOString()],
+];
+
+/** An endpoint's log as a file, from this page on, without what was sent. */
+async function exportDeliveries(visit: Visit): Promise<Response> {
+  const { webhookEndpoints } = visit.hub.engine.read;
+  const endpoint = await webhookEndpoints.find(visit.params["id"]!);
+  if (!endpoint || (visit.session.project !== null && visit.session.project !== endpoint.project))
+    throw new HubError("endpoint_not_found", "there is no such webhook endpoint");
+  const rows = await webhookEndpoints.log(endpoint.id, visit.url.searchParams.get("after") ?? NEWEST, EXPORT_ROWS_MAX);
+  return download("deliveries", visit.params["format"]!, EXPORT, rows);
+}
+
+export const screens: readonly Screen[] = [
+  replay,
+  screen({ method: "GET", path: "/webhooks/:id/export/:format", role: "viewer", run: exportDeliveries }),
+];

@@ -8,6 +8,7 @@ import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { newSigningSecret } from "../protocol/webhook-endpoints.ts";
 import { act, fieldOf, optionalFieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
+import { FileLinks } from "./file-links.tsx";
 import { link, webhookLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -130,9 +131,13 @@ const Log = ({ data: { endpoint, log, next }, visit }: { data: EndpointData; vis
       ) : (
         <Deliveries rows={log} endpoints={new Map([[endpoint.id, endpoint]])} visit={visit} />
       )}
-      {(next !== undefined || later) && (
+      {log.length > 0 && (
         <Pager
-          shown={`${log.length} shown, newest first`}
+          shown={
+            <>
+              {log.length} shown, newest first · <FileLinks list={`webhooks/${endpoint.id}`} url={visit.url} />
+            </>
+          }
           newer={later ? here(visit.url, { after: undefined }) : undefined}
           older={next === undefined ? undefined : here(visit.url, { after: next })}
         />

@@ -1,35 +1,27 @@
 // Webhooks: which deliveries from outside start a workflow, who is told of a project's events, and what came of the newest deliveries.
 /** @jsxImportSource #jsx */
 import type { ArrivalRow, DeliveryRow, WebhookRow } from "../db/schema.ts";
-import { checkAddress } from "../http/outbound.ts";
 import * as arrivals from "../hub/webhook-arrivals.ts";
-import * as endpoints from "../hub/webhook-endpoints.ts";
-import { HubError } from "../protocol/errors.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
-import { ENDPOINTS_MAX, newSigningSecret } from "../protocol/webhook-endpoints.ts";
+import { ENDPOINTS_MAX } from "../protocol/webhook-endpoints.ts";
 import type { WorkflowDefinition } from "../protocol/workflows.ts";
-import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { link, webhookLink } from "./links.ts";
 import { mergedPage, projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
-import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
-import { secretOnce } from "./secret-once.tsx";
-import { Button, Csrf } from "./ui/button.tsx";
-import { Command, Empty, Flash } from "./ui/feedback.tsx";
-import { Check, Choices, Fields, SelectField, TextField } from "./ui/form.tsx";
-import { Columns, PageHead, Row, Section } from "./ui/page.tsx";
+import type { Screen, Visit } from "./screen.ts";
+import { Act, Button } from "./ui/button.tsx";
+import { Command, Empty, Notice } from "./ui/feedback.tsx";
+import { Columns, PageHead, Section } from "./ui/page.tsx";
 import { Link, Quiet, Ref, Sub } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
-import { Ago } from "./ui/time.tsx";
-import { Line, visible } from "./ui/untrusted.tsx";
+import { Ago, Left } from "./ui/time.tsx";
+import { Line } from "./ui/untrusted.tsx";
 import { Arrivals, arrivalsLink } from "./webhook-arrivals.tsx";
 import { Deliveries, NEWEST } from "./webhook-deliveries.tsx";
 
 const NEWEST_SHOWN = 10;
-const URL_MAX = 2000;
-const EVENTS_MAX = 1000;
-const PATTERNS_MAX = 32;
+const NOTICES_MAX = 2;
 
 const DAY_MS = 86_400_000;
 const NEVER: ReadonlyMap<string, number> = new Map();
@@ -221,9 +213,41 @@ const GoingOut = ({ data: { outgoing, projects }, visit }: { data: WebhooksData;
   </Section>
 );
 
+/** A receiver that did not take the last deliveries: since how many, and what happens next. */
+const Failing = ({ endpoint, newest, visit }: Outgoing & { visit: Visit }) => {
+  const failures = failuresInARow(newest);
+  const next = newest.flatMap(({ nextAt }) => (nextAt === null ? [] : [nextAt])).sort((a, b) => a - b)[0];
+  return (
+    <Notice
+      tone="bad"
+      title={
+        <>
+          <Line text={endpoint.url} max={80} /> did not take {failures === 1 ? "the last delivery" : `${failures} deliveries in a row`}.
+        </>
+      }
+      acts={
+        visit.session.role === "admin" && (
+          <Act action={`/webhooks/${endpoint.id}/test`} csrf={visit.csrf}>
+            <Button small type="submit">
+              Test now
+            </Button>
+          </Act>
+        )
+      }
+    >
+      {next !== undefined && next > visit.now ? (
+        <>
+          Next try in <Left until={next} now={visit.now} />.{" "}
+        </>
+      ) : null}
+      Nothing is lost: deliveries stay in its log for 7 days and can be replayed.
+    </Notice>
+  );
+};
+
 const WebhooksView = ({ data, visit }: { data: WebhooksData; visit: Visit }) => {
   const { incoming, outgoing } = data;
-  const failing = outgoing.filter(({ endpoint, newest }) => endpoint.disabledAt === null && failuresInARow(newest) > 0).length;
+  const failing = outgoing.filter(({ endpoint, newest }) => endpoint.disabledAt === null && failuresInARow(newest) > 0);
   const newest = outgoing
     .flatMap((one) => one.newest)
     .sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -232,7 +256,11 @@ const WebhooksView = ({ data, visit }: { data: WebhooksData; visit: Visit }) => 
     <>
       <PageHead
         title="Webhooks"
-        sub={[`${incoming.length} in`, `${outgoing.length} out`, failing > 0 && `${failing} ${failing === 1 ? "endpoint fails" : "endpoints fail"}`]}
+        sub={[
+          `${incoming.length} in`,
+          `${outgoing.length} out`,
+          failing.length > 0 && `${failing.length} ${failing.length === 1 ? "endpoint fails" : "endpoints fail"}`,
+        ]}
         actions={
           visit.session.role === "admin" &&
           outgoing.length > 0 && (
@@ -242,6 +270,9 @@ const WebhooksView = ({ data, visit }: { data: WebhooksData; visit: Visit }) => 
           )
         }
       />
+      {failing.slice(0, NOTICES_MAX).map((one) => (
+        <Failing {...one} visit={visit} />
+      ))}
       <Columns even main={<ComingIn data={data} visit={visit} />} aside={<GoingOut data={data} visit={visit} />} />
       {data.arrived.length > 0 && (
         <Section title="Newest arrivals" more={<Link href={arrivalsLink({ project: visit.project })}>The whole log</Link>}>
@@ -267,124 +298,4 @@ const list = livePage<WebhooksData>({
   view: (data, visit) => <WebhooksView data={data} visit={visit} />,
 });
 
-/** The form for a new receiver, as it was filled in. */
-const EndpointForm = ({ visit, refused }: { visit: Visit; refused?: FlashText }) => {
-  const { form, projects } = visit;
-  return (
-    <form method="post" action={link("/webhooks/new", { project: visit.project })}>
-      <Csrf token={visit.csrf} />
-      {refused && <Flash {...refused} />}
-      <Fields>
-        <SelectField
-          id="endpoint-project"
-          name="project"
-          label="Project"
-          options={(visit.project === undefined ? projects : [visit.project]).map((name) => ({ value: name, text: visible(name) }))}
-          value={form.get("project") ?? visit.project}
-        />
-        <TextField
-          id="endpoint-url"
-          name="url"
-          label="Address"
-          hint="https, of a public host"
-          placeholder="https://ci.example.org/hooks/kxm"
-          value={form.get("url") ?? ""}
-          required
-          maxlength={URL_MAX}
-        />
-        <TextField
-          id="endpoint-events"
-          name="events"
-          label="Events"
-          hint="topic.type or topic.*, with spaces between; all when left empty"
-          placeholder="approvals.* messages.replied"
-          value={form.get("events") ?? ""}
-          maxlength={EVENTS_MAX}
-        />
-        <Choices legend="What leaves the hub">
-          <Check
-            name="bodies"
-            value="1"
-            label="Also send message texts"
-            note="without it only metadata leaves the hub"
-            checked={form.get("bodies") === "1"}
-          />
-          <Check
-            name="private"
-            value="1"
-            label="This host and port may be private"
-            note="on this machine or network, also over http"
-            checked={form.get("private") === "1"}
-          />
-        </Choices>
-        <Row>
-          <Button kind="primary" type="submit">
-            Add the endpoint
-          </Button>
-          <Button href={link("/webhooks", { project: visit.project })}>Leave it</Button>
-        </Row>
-      </Fields>
-    </form>
-  );
-};
-
-const formPage = (visit: Visit, refused?: FlashText) =>
-  visit.page({
-    title: "Add an endpoint",
-    place: "webhooks",
-    live: false,
-    children: (
-      <>
-        <PageHead
-          title="Add an endpoint"
-          crumbs={[{ text: "Webhooks", href: link("/webhooks", { project: visit.project }) }, { text: "Add" }]}
-          sub={["it hears of what happens from now on"]}
-        />
-        <Section title="A receiver" padded>
-          {visit.projects.length === 0 ? (
-            <>
-              <Empty title="There is no project yet.">A project begins with its first agent.</Empty>
-              <Command text="kxm init" />
-            </>
-          ) : (
-            <EndpointForm visit={visit} refused={refused} />
-          )}
-        </Section>
-      </>
-    ),
-  });
-
-const addForm = screen({ method: "GET", path: "/webhooks/new", role: "admin", run: (visit) => formPage(visit) });
-
-const add = screen({
-  method: "POST",
-  path: "/webhooks/new",
-  role: "admin",
-  run: async (visit) => {
-    const { form, hub } = visit;
-    visit.requireProject(form.get("project") ?? "");
-    try {
-      const [project, url] = [fieldOf(form, "project", 128), fieldOf(form, "url", URL_MAX)];
-      const eventTypes = (optionalFieldOf(form, "events", EVENTS_MAX) ?? "").split(/[\s,]+/).filter(Boolean);
-      if (eventTypes.length > PATTERNS_MAX) throw new HubError("protocol_error", `events names more than ${PATTERNS_MAX} kinds`);
-      const [allowBodies, allowPrivate] = [form.get("bodies") === "1", form.get("private") === "1"];
-      checkAddress(url, allowPrivate);
-      const secret = newSigningSecret();
-      const row = await hub.engine.write(project, (tx) =>
-        endpoints.create(tx, visit.by, { project, url, eventTypes, allowBodies, allowPrivate, secret }),
-      );
-      return secretOnce(visit, {
-        title: "The endpoint is added",
-        place: "webhooks",
-        from: { text: "Webhooks", href: webhookLink(row.id, { project: visit.project }) },
-        secret,
-        children: "The receiver verifies each delivery with it, as Standard Webhooks describes. The hub signs with it and shows it to nobody again.",
-      });
-    } catch (error) {
-      if (!(error instanceof HubError) || error.status >= 500) throw error;
-      return { html: await formPage(visit, refusal(error)), status: error.status };
-    }
-  },
-});
-
-export const screens: readonly Screen[] = [...list, addForm, add];
+export const screens: readonly Screen[] = list;

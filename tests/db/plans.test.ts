@@ -125,7 +125,7 @@ test("cost is read by its key, and the dearest runs of a day by an index of thei
     await costs.byName("p", "agent", 0);
     await costs.dearestRuns(0, undefined, 10);
     await costs.dearestRuns(0, "p", 10);
-    await costs.names("p", ["agent"], [0]);
+    await costs.names("p", 0);
     await budgets.find("bud_a");
   });
   expect(plans.filter((plan) => /SCAN cost_sums/.test(plan))).toEqual([]);

@@ -207,3 +207,16 @@ test("deliveries that came in are on the page with counts of a day, in a log of 
   expect((await it.get("/webhooks/incoming?definition=release", { cookie: bank })).status).toBe(404);
   expect(textsOf((await it.get("/webhooks/incoming?project=shop", { cookie: bank })).html, "[id^=arrival-]")).toEqual([]);
 });
+
+test("an endpoint's log goes along as a file, without what was sent and not to those of another project", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie, csrf, row } = await add(it);
+  await it.post(`/webhooks/${row.id}/test`, { csrf }, { cookie });
+  await deliveries.deliverDue(it.hub, { post: async () => ({ status: 503, retryAfter: null }), random: () => 0.5 });
+  const path = hrefOf((await it.get(`/webhooks/${row.id}`, { cookie })).html, "JSON")!;
+  const file = JSON.parse((await it.get(path, { cookie })).html);
+  expect(file).toEqual([expect.objectContaining({ event: "webhooks.test", state: "pending", attempts: 1, lastAnswer: 503, finishedAt: null })]);
+  expect(Object.keys(file[0])).not.toContain("body");
+  expect((await it.get(path, { cookie: (await it.signIn("admin", "bank")).cookie })).status).toBe(404);
+});

@@ -93,9 +93,21 @@ const fleet: Story = {
           </>,
         ]}
       />
-      <BudgetRow name="atlas-payments" percent={46} figures="$18.42 / $40" />
-      <BudgetRow name={LONG_NAME} percent={82} figures="$8.20 / $10" />
-      <BudgetRow name="claude, week" percent={104} figures="spent" />
+      <BudgetRow name="atlas-payments, day" percent={46} figures="$18.42 / $40" note={<Status state="within" word="holds" why="$21.58 left" />} />
+      <BudgetRow
+        name={LONG_NAME}
+        percent={82}
+        figures="$8.20 / $10"
+        note={<Status state="near" word="nearly used" why="$1.80 left · 2 uses without a price" />}
+      />
+      <BudgetRow
+        name="All projects, month"
+        percent={104}
+        figures="$936.00 / $900"
+        note={<Status state="over" word="used up" why="$36.00 over it" />}
+        acts={<Button small>Change…</Button>}
+      />
+      <BudgetRow name="Without a note" percent={12} figures="unknown / $5" />
     </>
   ),
 };
