@@ -1,4 +1,13 @@
-// The address a page has itself: with other parameters, and that of its fragment. Addresses of other pages are in links.ts.
+// The address a page has itself: with other parameters, and that of its fragment; and whether an address is one of this hub. Addresses of other pages
+// are in links.ts.
+
+const HERE = "http://hub.invalid";
+
+/** An address of this hub, never of another host, or the front page. It is read as a browser reads it, which drops tabs and takes a backslash for a slash. */
+export function ownAddress(text: string): string {
+  const url = URL.parse(text, HERE);
+  return url?.origin === HERE && !url.pathname.startsWith("//") ? `${url.pathname}${url.search}${url.hash}` : "/";
+}
 
 /** The page that an address belongs to: a fragment's is its page's. */
 export const pagePath = ({ pathname }: URL): string => pathname.replace(/^\/ui(?=\/)/, "");

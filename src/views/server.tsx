@@ -8,6 +8,7 @@ import { describeError } from "../hub/log.ts";
 import * as sessions from "../hub/sessions.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
 import { formatCursor } from "../protocol/events.ts";
+import { ownAddress } from "./address.ts";
 import { serveAsset } from "./assets/assets.ts";
 import { cookieValues, csrfOf, maskedCsrf, sentCsrf, sessionCookieName } from "./cookies.ts";
 import { errorPage } from "./error-page.tsx";
@@ -151,9 +152,7 @@ async function readForm(request: Request): Promise<Uint8Array> {
 
 /** Only addresses of this hub: never another host, whatever a parameter says. */
 function redirectTo(request: Request, to: string): Response {
-  const target = new URL(to, new URL("/", request.url));
-  const isOurs = target.origin === new URL(request.url).origin && !target.pathname.startsWith("//");
-  const path = isOurs ? `${target.pathname}${target.search}${target.hash}` : "/";
+  const path = ownAddress(to);
   const headers = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
   return request.headers.get("hx-request") === "true"
     ? new Response(null, { status: 200, headers: { ...headers, "hx-redirect": path } })

@@ -8,6 +8,7 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
 import { SESSION_AGE_MS, SESSION_IDLE_MS } from "../protocol/limits.ts";
+import { ownAddress } from "./address.ts";
 import { cookieValues, csrfOf, sentCsrf, sessionCookie } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
 import type { Answer, Visit } from "./screen.ts";
@@ -16,12 +17,8 @@ import { SignIn } from "./ui/signin.tsx";
 
 type Notice = Parameters<typeof SignIn>[0]["notice"];
 
-/** The path to come back to: one of this hub, or the front page. It is read as a browser reads it, which drops tabs and takes a backslash for a slash. */
-function backOf(value: string | null): string {
-  const url = value?.startsWith("/") && value.length <= 2000 ? URL.parse(value, HERE) : null;
-  return url?.origin === HERE && !url.pathname.startsWith("//") ? `${url.pathname}${url.search}${url.hash}` : "/";
-}
-const HERE = "http://hub.invalid";
+/** The path to come back to: one of this hub, or the front page. */
+const backOf = (value: string | null): string => (value?.startsWith("/") && value.length <= 2000 ? ownAddress(value) : "/");
 
 function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
   return (

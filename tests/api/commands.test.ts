@@ -176,6 +176,16 @@ describe.each(WORLDS)("%s commands", (_, open) => {
     expect(await run.poll()).toMatchObject([{ seq: 2, kind: "reject" }]);
   });
 
+  test("what becomes of an earlier decision does not undo the one that was made since", async () => {
+    const run = await waitingRun();
+    await run.decide({ decision: "approve", contentHash: HASH });
+    const [first] = await run.poll();
+    await run.ask(OTHER_HASH, "Push 4 commits to main?");
+    await run.decide({ decision: "reject", contentHash: OTHER_HASH });
+    await run.result(first.id, { state: "refused", reason: "what it asks for is not what was decided on" });
+    expect((await run.approval()).status).toBe("rejected");
+  });
+
   test("a decision made at the machine closes the approval here; the end of the run or of the step cancels it", async () => {
     const local = await waitingRun();
     await local.record("rejected");

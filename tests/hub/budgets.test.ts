@@ -45,14 +45,15 @@ describe.each(WORLDS)("budgets on %s", (_, open) => {
     await spend(fleet, 7.99);
     expect(await budgets.watch(fleet.hub)).toBe(0);
     await spend(fleet, 0.01);
-    expect(await budgets.watch(fleet.hub)).toBe(1);
+    const atOnce = await Promise.all([budgets.watch(fleet.hub), budgets.watch(fleet.hub)]); // two hubs see it in the same moment
+    expect(atOnce.toSorted()).toEqual([0, 1]);
     expect(await budgets.watch(fleet.hub)).toBe(0);
     expect(await alertsOf(fleet)).toEqual(["budget_near 1"]);
-    await spend(fleet, 3);
+    await spend(fleet, 2);
     await budgets.watch(fleet.hub);
     expect(await alertsOf(fleet)).toEqual(["budget_near 1", "budget_over 1"]);
     const [over] = await fleet.world.engine.read.alerts.openPage("p", "~", 1);
-    expect(over!.summary).toBe("The budget of this project for today is used up: 11.00 of 10.00 USD");
+    expect(over!.summary).toBe("The budget of this project for today is used up: 10.00 of 10.00 USD");
     fleet.clock.now += costs.DAY_MS;
     expect(await budgets.watch(fleet.hub)).toBe(1); // holds again
     await spend(fleet, 12);
@@ -100,17 +101,17 @@ describe.each(WORLDS)("budgets on %s", (_, open) => {
       ["budget_set", row.id, 20_000_000, 10_000_000],
       ["budget_set", row.id, 10_000_000, undefined],
     ]);
-    expect(fleet.world.engine.write("p", (tx) => budgets.remove(tx, BY, row.id))).rejects.toMatchObject({ code: "budget_not_found" });
+    await expect(fleet.world.engine.write("p", (tx) => budgets.remove(tx, BY, row.id))).rejects.toMatchObject({ code: "budget_not_found" });
   });
 
   test("a budget of nothing, of too much or in no currency is refused, and so is one more than there may be", async () => {
     await using fleet = await openFleet(open);
     for (const wrong of [{ amount: 0 }, { amount: -1 }, { amount: Number.NaN }, { amount: 1e300 }, { amount: 5, currency: "usd" }])
-      expect(set(fleet, wrong.amount, wrong)).rejects.toMatchObject({ code: "invalid_budget" });
+      await expect(set(fleet, wrong.amount, wrong)).rejects.toMatchObject({ code: "invalid_budget" });
     await fleet.world.engine.write("p", async (tx) => {
       for (const n of range(BUDGETS_MAX)) await budgets.set(tx, BY, { project: `p${n}`, period: "day", currency: "USD", amount: 1 });
     });
-    expect(set(fleet, 1, { project: "one more" })).rejects.toMatchObject({ code: "budget_limit" });
+    await expect(set(fleet, 1, { project: "one more" })).rejects.toMatchObject({ code: "budget_limit" });
     expect((await set(fleet, 2, { project: "p0" })).amount).toBe(2_000_000);
   });
 });

@@ -56,8 +56,8 @@ describe.each(WORLDS)("upkeep on %s", (_, open) => {
     await using fleet = await openFleet(open);
     const { done } = work(fleet);
     const { settled } = await upkeep.start(fleet.hub, BY, "backup");
-    expect(upkeep.start(fleet.hub, BY, "backup")).rejects.toMatchObject({ code: "upkeep_busy" });
-    expect(upkeep.start(fleet.hub, BY, "verify")).rejects.toMatchObject({ code: "upkeep_unsupported" });
+    await expect(upkeep.start(fleet.hub, BY, "backup")).rejects.toMatchObject({ code: "upkeep_busy" });
+    await expect(upkeep.start(fleet.hub, BY, "verify")).rejects.toMatchObject({ code: "upkeep_unsupported" });
     done.resolve(MADE);
     await settled;
     fleet.hub.storeWork.backUp = async () => MADE;

@@ -24,7 +24,7 @@ test("R41 an async transaction commits its first half and loses the rest", async
     await Promise.resolve();
     throw NOTHING_SENT;
   });
-  expect(send.immediate()).rejects.toThrow(NOTHING_SENT);
+  await expect(send.immediate()).rejects.toThrow(NOTHING_SENT);
   await Promise.resolve();
   expect(stored(database)).toEqual([{ text: "first half" }]); // the caller was told that it failed
 });

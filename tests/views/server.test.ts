@@ -315,6 +315,31 @@ test("a stream of signals begins with the hub's time, names topics, and ends wit
   for (;;) if ((await reader.read()).done) break;
 });
 
+test("a page of another origin hears no signals", async () => {
+  await using it = await open();
+  const { cookie } = await it.signIn();
+  const stream = async (headers: Record<string, string>) => {
+    const response = await it.app.handle(new Request("http://127.0.0.1:7331/ui/events?project=shop", { headers: { cookie, ...headers } }));
+    await response.body?.cancel();
+    return response.status;
+  };
+  expect(await stream({ origin: "http://evil.example" })).toBe(403);
+  expect(await stream({ "sec-fetch-site": "cross-site" })).toBe(403);
+  expect(await stream({ origin: "http://127.0.0.1:7331" })).toBe(200);
+});
+
+test("an act leads on to a page of this hub, whatever its address is made of", async () => {
+  const lead = screen({ method: "GET", path: "/lead", role: "viewer", run: (visit) => visit.redirect(visit.url.searchParams.get("to")!) });
+  await using it = await openDashboard({ screens: [lead] });
+  const { cookie } = await it.signIn();
+  const leadsTo = async (to: string, headers = {}) => (await it.get(`/lead?to=${encodeURIComponent(to)}`, { cookie, headers })).headers;
+  expect((await leadsTo("/runs/a?tab=1#end")).get("location")).toBe("/runs/a?tab=1#end");
+  for (const to of ["https://evil.example/", "//evil.example", "/.//evil.example", "/\\evil.example"]) {
+    expect([to, (await leadsTo(to)).get("location")]).toEqual([to, "/"]);
+    expect([to, (await leadsTo(to, { "hx-request": "true" })).get("hx-redirect")]).toEqual([to, "/"]);
+  }
+});
+
 test("a session holds six streams and no more", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();

@@ -139,6 +139,15 @@ function timed(work: () => void): number {
   return (user + system) / 1_000;
 }
 
+test("a text that was looked at before is looked at again once another value is known to be secret", () => {
+  const known = knownSecrets();
+  const { leaving } = createRedactor(known);
+  const text = "the password is tr0ub4dor-and-3-more";
+  expect(leaving(text).text).toBe(text);
+  known.add("tr0ub4dor-and-3-more", "known");
+  expect(leaving(text).text).toBe("the password is [REDACTED:known]");
+});
+
 test("a known value cut over two and three texts leaves no fragment of eight characters", () => {
   const known = knownSecrets();
   const value = `Zx9${hexOf(seeded(3), 20)}Qq`;
