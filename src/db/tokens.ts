@@ -1,5 +1,5 @@
 // Tokens made by people: found by the hash of what was shown once.
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, sql } from "drizzle-orm";
 import type { Dialect } from "./dialect.ts";
 import type { TokenRow } from "./schema.ts";
 import { everySlot, slot } from "./slots.ts";
@@ -21,7 +21,7 @@ export function tokenStore({ db, tables: { tokens }, one, all, run }: Dialect) {
     db
       .select({ id: tokens.id })
       .from(tokens)
-      .where(and(eq(tokens.project, slot("project")), isNull(tokens.revokedAt), sql`scope = 'project'`))
+      .where(and(eq(tokens.project, slot("project")), sql`scope = 'project'`))
       .limit(1),
   );
   const list = all(db.select().from(tokens).orderBy(asc(tokens.id)).limit(slot("limit")));
@@ -41,7 +41,7 @@ export function tokenStore({ db, tables: { tokens }, one, all, run }: Dialect) {
   return {
     findByHash: (tokenHash: string) => findByHash({ tokenHash }),
     find: (id: string) => find({ id }),
-    /** Whether the project has a token of its own: then nobody passes without one. */
+    /** Whether the project ever had a token of its own: then nobody passes without one, also when it was revoked or has expired. */
     hasProjectToken: async (project: string) => (await ofProject({ project })) !== undefined,
     list: (limit: number) => list({ limit }),
     insert: (row: TokenRow) => insert(row),

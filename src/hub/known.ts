@@ -9,7 +9,7 @@ const KEPT_MAX = 20_000;
 export interface Known {
   /** The agent as committed, except for `lastSeenAt`, which may be older. */
   agent(id: string): Promise<AgentRow | undefined>;
-  /** Whether the project has a token of its own: then nobody passes without one. */
+  /** Whether the project ever had a token of its own: then nobody passes without one, also when it has ended. */
   hasProjectToken(project: string): Promise<boolean>;
 }
 

@@ -31,6 +31,23 @@ test("a token is shown once, works in its scope and project, and is dead once re
   expect((await it.call("DELETE", "/v1/tokens/tok_00", as(ADMIN))).body.code).toBe("token_not_found");
 });
 
+test("taking a project's last token away leaves the project closed, not open to everybody", async () => {
+  await using it = await openHubWorld({ localAdminTokenHash: sha256(ADMIN) }); // a hub of one machine, open to its agents
+  const register = (name: string, project: string, headers = {}) => it.call("POST", "/v1/agents/register", { headers, body: { name, project } });
+  expect((await register("ann", "shop")).status).toBe(201);
+  const make = () => it.call("POST", "/v1/tokens", { ...as(ADMIN), body: { name: "shop", scope: "project", project: "shop", expiresInMs: 86_400_000 } });
+  const { token, secret } = (await make()).body;
+  expect((await register("bob", "shop")).status).toBe(401);
+  expect((await register("bob", "shop", as(secret).headers)).status).toBe(201);
+  await it.call("DELETE", `/v1/tokens/${token.id}`, as(ADMIN));
+  expect((await register("cid", "shop")).status).toBe(401);
+  expect((await register("cid", "other")).status).toBe(201);
+  const again = (await make()).body.secret;
+  expect((await register("cid", "shop", as(again).headers)).status).toBe(201);
+  it.clock.now += 86_400_000;
+  expect((await register("dan", "shop")).status).toBe(401);
+});
+
 test("a token ends by itself at its time", async () => {
   await using it = await openWorld();
   const { secret } = (await it.call("POST", "/v1/tokens", { ...as(ADMIN), body: { name: "day", scope: "operator", expiresInMs: 86_400_000 } })).body;
