@@ -12,6 +12,7 @@ import { post } from "../http/outbound.ts";
 import { type Hub, openHub } from "../hub/hub.ts";
 import { type Job, jobsOf, startLoops } from "../hub/loop.ts";
 import { startPresence } from "../hub/presence.ts";
+import * as sessions from "../hub/sessions.ts";
 import { deliverDue, enqueue } from "../hub/webhook-deliveries.ts";
 import { createMcp } from "../mcp/server.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -83,6 +84,10 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     const memory = memoryReader(join(settings.workspaceDir, "memory"), clock);
     const hub = openHub({ engine, clock, settings: withLocalToken(settings), log: logFile.log, stopping: stopping.signal, definitions, memory });
     hub.storeWork = storeWork(settings, clock);
+    const { adminTokenHash, localAdminTokenHash } = hub.settings;
+    // A token of this machine says nothing about the store when hubs of several machines share it.
+    const shared = adminTokenHash ?? (engine.kind === "sqlite" ? localAdminTokenHash : undefined);
+    await engine.write("", (tx) => sessions.followAdminToken(tx, shared));
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };

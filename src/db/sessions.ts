@@ -55,6 +55,15 @@ export function sessionStore({ db, tables: { sessions }, one, all, run, now }: D
           .where(and(eq(sessions.tokenId, tokenId), isNull(sessions.endedAt)))
           .returning({ id: sessions.id }),
       ),
+    /** Ends the sessions that began with the admin token. */
+    endOfAdmin: (at: number) =>
+      now(
+        db
+          .update(sessions)
+          .set({ endedAt: at })
+          .where(and(isNull(sessions.tokenId), isNull(sessions.endedAt)))
+          .returning({ id: sessions.id }),
+      ),
     /** Deletes sessions whose time is over; returns how many, at most `limit`. */
     async purge(before: number, limit: number) {
       const old = sql`id in (select id from sessions where expires_at <= ${before} limit ${limit})`;

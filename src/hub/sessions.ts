@@ -107,6 +107,25 @@ export async function endOfToken(tx: Tx, tokenId: string): Promise<number> {
   return (await tx.sessions.endOfToken(tokenId, tx.now)).length;
 }
 
+/** The meta row that says which admin token the store was last served with. */
+const ADMIN_TOKEN_KEY = "admin_token";
+
+/**
+ * At the start of a hub: another admin token than before ends everything that began with that one, as revoking a token does.
+ * @param adminTokenHash undefined when there is none, or none that all hubs of the store share: then nothing is compared
+ */
+export async function followAdminToken(tx: Tx, adminTokenHash: string | undefined): Promise<void> {
+  if (adminTokenHash === undefined) return;
+  const mark = sha256(`which admin token: ${adminTokenHash}`);
+  const before = await tx.meta.find(ADMIN_TOKEN_KEY);
+  if (before === mark) return;
+  await tx.meta.put(ADMIN_TOKEN_KEY, mark);
+  if (before === undefined) return;
+  await tx.signinLinks.dropOfAdmin();
+  const ended = (await tx.sessions.endOfAdmin(tx.now)).length;
+  append(tx, { project: null, type: "admin_token.changed", subjectId: "admin", by: { actor: "hub", role: "admin" }, data: { sessions: ended } });
+}
+
 /** Writes when sessions were last used: part of the presence batch. */
 export async function writeSeen(tx: Tx, seen: ReadonlyMap<string, number>): Promise<void> {
   for (const [id, at] of seen) await tx.sessions.seen(id, at);

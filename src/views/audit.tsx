@@ -89,6 +89,7 @@ const WORDS: Record<string, string> = {
   dismissed: "put a dead letter aside",
   "token.created": "created a token",
   "token.revoked": "revoked a token",
+  "admin_token.changed": "was started with another admin token",
   "session.started": "signed in",
   "session.ended": "signed out",
   "signin_link.created": "made a sign-in link",

@@ -35,7 +35,8 @@ test("taking a project's last token away leaves the project closed, not open to 
   await using it = await openHubWorld({ localAdminTokenHash: sha256(ADMIN) }); // a hub of one machine, open to its agents
   const register = (name: string, project: string, headers = {}) => it.call("POST", "/v1/agents/register", { headers, body: { name, project } });
   expect((await register("ann", "shop")).status).toBe(201);
-  const make = () => it.call("POST", "/v1/tokens", { ...as(ADMIN), body: { name: "shop", scope: "project", project: "shop", expiresInMs: 86_400_000 } });
+  const make = () =>
+    it.call("POST", "/v1/tokens", { ...as(ADMIN), body: { name: "shop", scope: "project", project: "shop", expiresInMs: 86_400_000 } });
   const { token, secret } = (await make()).body;
   expect((await register("bob", "shop")).status).toBe(401);
   expect((await register("bob", "shop", as(secret).headers)).status).toBe(201);

@@ -136,6 +136,23 @@ describe.each(WORLDS)("%s sessions", (_, open) => {
     expect(await authenticate(fresh.session)).toBe("session_required");
   });
 
+  test("another admin token ends what began with the one before, and nothing else", async () => {
+    const start = (token: string | undefined) =>
+      world.engine.write("", (tx) => sessions.followAdminToken(tx, token === undefined ? undefined : sha256(token)));
+    const own = await redeem(await makeLink({ tokenId: (await makeToken(null)).id }));
+    await start("first");
+    const [signedIn, waiting] = [await redeem(await makeLink()), await makeLink()];
+    for (const same of ["first", "first", undefined]) await start(same);
+    expect(await authenticate(signedIn.session)).toBe(signedIn.row.id);
+    await start("second");
+    expect(await authenticate(signedIn.session)).toBe("session_required");
+    expect((await attempt(redeem(waiting))).code).toBe("signin_link_invalid");
+    expect(await authenticate(own.session)).toBe(own.row.id);
+    const later = await redeem(await makeLink());
+    await start("second");
+    expect(await authenticate(later.session)).toBe(later.row.id);
+  });
+
   test("a form's secret counts for its own session only", async () => {
     const [mine, other] = [await redeem(await makeLink()), await redeem(await makeLink())];
     expect(() => sessions.requireCsrf(mine.row, mine.csrf)).not.toThrow();
