@@ -83,6 +83,7 @@ export async function fillEverything(world: DashboardWorld): Promise<Everything>
       "/leases": [of("/leases")],
       "/leases/:name": [of(`/leases/${encodeURIComponent(lease!.name)}`)],
       "/webhooks": [of("/webhooks")],
+      "/webhooks/incoming": ["/webhooks/incoming?project=shop"],
       "/webhooks/new": [of("/webhooks/new")],
       "/webhooks/:id": [of(`/webhooks/${endpoint.id}`)],
       "/audit": ["/audit"],
