@@ -4,7 +4,8 @@ import type { CostDimension, CostFigures } from "../db/costs.ts";
 import type { CostRow, SyncRunRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { COST_AMOUNT_MAX, COST_NAMES_MAX, COST_TOKENS_MAX } from "../protocol/limits.ts";
-import { NO_CURRENCY, type Used } from "./projection-usage.ts";
+import { NO_CURRENCY } from "../protocol/runs.ts";
+import type { Used } from "./projection-usage.ts";
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;

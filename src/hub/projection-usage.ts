@@ -1,11 +1,10 @@
 // Tokens and cost of a run: in all, per model and per agent. An attempt reports its use several times as it grows; each report replaces the last.
-import type { AttemptUsage, RunProjection, UsageSum } from "../protocol/runs.ts";
+import { type AttemptUsage, NO_CURRENCY, type RunProjection, type UsageSum } from "../protocol/runs.ts";
 import type { SyncPayload } from "../protocol/sync-event.ts";
 import { short, upsert } from "./projection-section.ts";
 
 const SUMS_BYTES = 3_000; // models, and the same for agents
 const CURRENCIES_MAX = 4;
-export const NO_CURRENCY = "XXX"; // ISO 4217's own code for it
 const MODEL_CHARS = 120;
 const TOKENS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
 

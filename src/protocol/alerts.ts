@@ -1,7 +1,7 @@
 // Alerts and sync conflicts: what an operator should look at and say so.
 import { type Static, Type } from "@sinclair/typebox";
 import { integer, oneOf, optionalText, text } from "./fields.ts";
-import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "./limits.ts";
+import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, REASON_MAX } from "./limits.ts";
 
 const time = Type.String({ description: "UTC time, ISO-8601 with Z." });
 const project = optionalText(128, { description: "The hub project; a token of one project may leave it out." });
@@ -58,7 +58,7 @@ export const OpenQuery = Type.Object({
   after: optionalText(64, { description: "next of the page before." }),
   limit: integer({ default: PAGE_ROWS_DEFAULT, min: 1, max: PAGE_ROWS_MAX }),
 });
-export const AcknowledgeBody = Type.Object({ reason: text(1000, { description: "What was found; kept in the audit log." }) });
+export const AcknowledgeBody = Type.Object({ reason: text(REASON_MAX, { description: "What was found; kept in the audit log." }) });
 export const IdParams = Type.Object({ id: text(64) });
 export const AlertsAnswer = Type.Object({ alerts: Type.Array(Alert), next });
 export type AlertsAnswer = Static<typeof AlertsAnswer>;

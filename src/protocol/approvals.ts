@@ -1,7 +1,7 @@
 // Approvals: what a run asks of a person, bound to the hash of exactly what is approved, and how far the decision got.
 import { type Static, Type } from "@sinclair/typebox";
 import { integer, oneOf, optionalText, text } from "./fields.ts";
-import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "./limits.ts";
+import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, REASON_MAX } from "./limits.ts";
 import { COMMAND_STATES } from "./runtimes.ts";
 import { TAGGED_SHA256 } from "./sync-event.ts";
 
@@ -64,7 +64,7 @@ export type ApprovalsAnswer = Static<typeof ApprovalsAnswer>;
 export const ApprovalParams = Type.Object({ id: text(144) });
 export const DecisionBody = Type.Object({
   decision: oneOf(DECISIONS),
-  reason: optionalText(1000, { description: "Why; the Runtime and the audit log keep it." }),
+  reason: optionalText(REASON_MAX, { description: "Why; the Runtime and the audit log keep it." }),
   contentHash: text(128, { pattern: TAGGED_SHA256, description: "The hash of what was looked at. Another content is not decided." }),
 });
 export const ApprovalAnswer = Type.Object({ approval: Approval });

@@ -1,6 +1,7 @@
 // Journal entries of hub workflow runs, their promotion, and the improvements drawn from them.
 import { type Static, Type } from "@sinclair/typebox";
 import { oneOf, optionalText, text, textList } from "./fields.ts";
+import { REASON_MAX } from "./limits.ts";
 import { AREAS, type Area } from "./workflows.ts";
 
 export const CATEGORIES = [
@@ -87,6 +88,6 @@ export type JournalRequest = Static<typeof JournalRequest>;
 export const PromotionRequest = Type.Object({
   to: oneOf(["approved", "rejected", "quarantined"], { code: "invalid_journal_promotion" }),
   evidenceRefs: textList(32, { description: "At least one reference" }),
-  reason: text(1000),
+  reason: text(REASON_MAX),
 });
 export type PromotionRequest = Static<typeof PromotionRequest>;

@@ -1,7 +1,15 @@
 // Leases on the wire: one holder per resource by the hub's clock, with a fencing token that rises for ever.
 import { type Static, Type } from "@sinclair/typebox";
 import { integer, oneOf, optionalInteger, optionalText, text } from "./fields.ts";
-import { LEASE_TTL_MS_DEFAULT, LEASE_TTL_MS_MAX, LEASE_TTL_MS_MIN, LEASE_WAIT_MS_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "./limits.ts";
+import {
+  LEASE_TTL_MS_DEFAULT,
+  LEASE_TTL_MS_MAX,
+  LEASE_TTL_MS_MIN,
+  LEASE_WAIT_MS_MAX,
+  PAGE_ROWS_DEFAULT,
+  PAGE_ROWS_MAX,
+  REASON_MAX,
+} from "./limits.ts";
 
 const ttlMs = integer(
   { default: LEASE_TTL_MS_DEFAULT, min: LEASE_TTL_MS_MIN, max: LEASE_TTL_MS_MAX },
@@ -26,7 +34,7 @@ export const ReleaseBody = Type.Object({ fencingToken });
 export const CheckBody = Type.Object({ fencingToken, project });
 export const ForceReleaseBody = Type.Object({
   project: text(128, { description: "The project of the resource." }),
-  reason: text(1000, { description: "Why it is taken away; kept in the audit log." }),
+  reason: text(REASON_MAX, { description: "Why it is taken away; kept in the audit log." }),
 });
 export const LeaseQuery = Type.Object({ project });
 export const LEASE_STATES = ["held", "lapsed"] as const;

@@ -57,6 +57,8 @@ export const RunAssignment = Type.Object({
   error: optional(text),
 });
 export type RunAssignment = Static<typeof RunAssignment>;
+/** Stands where a program reported a cost and named no currency: ISO 4217's own code for none. */
+export const NO_CURRENCY = "XXX";
 export const UsageSum = Type.Object({
   name: text,
   inputTokens: whole,

@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { integer, oneOf, optionalInteger, optionalText, text } from "./fields.ts";
 import { OPAQUE_ID } from "./ids.ts";
-import { COMMAND_WAIT_MS_MAX } from "./limits.ts";
+import { COMMAND_WAIT_MS_MAX, REASON_MAX } from "./limits.ts";
 import { once } from "./once.ts";
 import { IDENTIFIER, RESOLUTION_ACTIONS, TAGGED_SHA256 } from "./sync-event.ts";
 
@@ -102,7 +102,7 @@ export type SyncAnswer = Static<typeof SyncAnswer>;
 export const COMMAND_KINDS = ["start", "approve", "reject", "signal", "retry", "cancel", "pause", "resume", "resolve"] as const;
 /** What an operator can ask of a Runtime. */
 export type CommandKind = (typeof COMMAND_KINDS)[number];
-const reason = Type.Optional(Type.String({ minLength: 1, maxLength: 1000 }));
+const reason = Type.Optional(Type.String({ minLength: 1, maxLength: REASON_MAX }));
 const decision = Type.Object({ approvalId: opaqueId, contentHash: hash, reason });
 
 /** The payload each kind carries. Unknown members are ignored, so a newer hub can say more. */
@@ -128,7 +128,7 @@ export const COMMAND_PAYLOADS = {
     effectId: Type.Optional(opaqueId),
     stepId: Type.Optional(identifier),
     action: Type.Union(RESOLUTION_ACTIONS.map((word) => Type.Literal(word))),
-    reason: Type.String({ minLength: 1, maxLength: 1000 }),
+    reason: Type.String({ minLength: 1, maxLength: REASON_MAX }),
     refs: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 500 }), { maxItems: 64 })),
   }),
 } satisfies Record<CommandKind, TSchema>;

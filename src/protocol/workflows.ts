@@ -1,6 +1,7 @@
 // Hub workflows on the wire: definitions, runs, stages, checkpoints, waits, signals and peer evidence.
 import { type Static, Type } from "@sinclair/typebox";
 import { integer, oneOf, optionalText, ruled, text } from "./fields.ts";
+import { REASON_MAX } from "./limits.ts";
 
 /** Areas that journal entries and improvement reports are grouped by, in report order. */
 export const AREAS = ["harness", "gates", "implementation", "workflow", "documentation", "security", "other"] as const;
@@ -221,7 +222,7 @@ export const WaitRequest = Type.Object({
 });
 export type WaitRequest = Static<typeof WaitRequest>;
 
-export const DegradationRequest = Type.Object({ stageId: text(64), requirementKey: text(128), reason: text(1000) });
+export const DegradationRequest = Type.Object({ stageId: text(64), requirementKey: text(128), reason: text(REASON_MAX) });
 export type DegradationRequest = Static<typeof DegradationRequest>;
 
 export const SignalRequest = Type.Object({

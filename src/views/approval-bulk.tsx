@@ -3,10 +3,10 @@
 import * as approvals from "../hub/approvals.ts";
 import type { Approval, Decision } from "../protocol/approvals.ts";
 import { HubError } from "../protocol/errors.ts";
-import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, optionalFieldOf } from "./acts.tsx";
 import { decisionOf } from "./approval.tsx";
-import { ApprovalItem, type AskedApproval, pickOf, REASON_MAX, shortHash } from "./approval-item.tsx";
+import { ApprovalItem, type AskedApproval, pickOf, shortHash } from "./approval-item.tsx";
 import { askedApproval } from "./approvals.tsx";
 import { approvalLink, link } from "./links.ts";
 import { livePage } from "./live-page.tsx";

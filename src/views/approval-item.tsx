@@ -1,6 +1,7 @@
 // One approval: what exactly is asked, the hash that binds the decision to it, the decision and how far it got. The same in the inbox and on a run's page.
 /** @jsxImportSource #jsx */
 import type { Approval } from "../protocol/approvals.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { approvalLink, runLink } from "./links.ts";
 import { receiptOf } from "./receipts.tsx";
 import type { Visit } from "./screen.ts";
@@ -14,7 +15,6 @@ import { Status, type Tone } from "./ui/status.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line } from "./ui/untrusted.tsx";
 
-export const REASON_MAX = 1000;
 const TITLE_SHOWN = 160;
 
 /** An approval with what is known of the machine that asks. */

@@ -3,9 +3,10 @@
 import * as approvals from "../hub/approvals.ts";
 import type { Approval, Decision } from "../protocol/approvals.ts";
 import { HubError } from "../protocol/errors.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { here } from "./address.ts";
-import { ApprovalItem, type AskedApproval, REASON_MAX, RejectFields, shortHash } from "./approval-item.tsx";
+import { ApprovalItem, type AskedApproval, RejectFields, shortHash } from "./approval-item.tsx";
 import { withMachine } from "./approvals.tsx";
 import { approvalLink, link, runLink, runtimeLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";

@@ -4,6 +4,7 @@ import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
 import { HubError } from "../protocol/errors.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { type Names, Origin } from "./context-value.tsx";
@@ -25,7 +26,6 @@ import { Line } from "./ui/untrusted.tsx";
 /** Keys of a project that are looked at, and shown. */
 const KEYS_LOOKED_AT = 50;
 const KEY_MAX = 200;
-const REASON_MAX = 1_000;
 const EVIDENCE_MAX = 4_000;
 const ID_MAX = 128;
 

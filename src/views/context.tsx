@@ -5,7 +5,7 @@ import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
 import { HubError } from "../protocol/errors.ts";
-import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, personOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import {
@@ -35,7 +35,6 @@ import { Card, CardList, Pager, Table } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, Untrusted } from "./ui/untrusted.tsx";
 
-const REASON_MAX = 1_000;
 const EVIDENCE_MAX = 4_000;
 const ID_MAX = 128;
 const KEY_MAX = 200;

@@ -3,6 +3,7 @@
 import * as journal from "../hub/journal.ts";
 import { HubError } from "../protocol/errors.ts";
 import { type JournalEntry, PROMOTABLE } from "../protocol/journal.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { workflowRunLink } from "./links.ts";
 import { Ask, type Question } from "./question.tsx";
@@ -14,7 +15,6 @@ import { Card } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, Untrusted } from "./ui/untrusted.tsx";
 
-const REASON_MAX = 1000;
 const REF_MAX = 1000;
 const REFS_MAX = 32;
 const TO = ["approved", "rejected", "quarantined"] as const;

@@ -6,6 +6,7 @@ import { improvements } from "../hub/improvements.ts";
 import * as journal from "../hub/journal.ts";
 import { HubError } from "../protocol/errors.ts";
 import { CATEGORIES, type Category, type Improvements, type JournalEntry, PROMOTABLE } from "../protocol/journal.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { FileLinks } from "./file-links.tsx";
@@ -27,7 +28,6 @@ import { Ago } from "./ui/time.tsx";
 import { Line, Name, Untrusted } from "./ui/untrusted.tsx";
 
 const END = "journal_~"; // sorts after every id
-const REASON_MAX = 1_000;
 const EVIDENCE_MAX = 4_000;
 const DECISIONS = ["approved", "rejected", "quarantined"] as const;
 

@@ -1,6 +1,7 @@
 // One held lease as a row: who holds it under which token, for how long still, who waits; and the button that takes it away.
 /** @jsxImportSource #jsx */
 import type { LeaseRow as Lease, LeaseWaiterRow } from "../db/schema.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import { domId } from "./dom-id.ts";
 import { agentLink, leaseLink } from "./links.ts";
 import { harnessOf } from "./presence.tsx";
@@ -15,7 +16,6 @@ import { Ago, Lasting } from "./ui/time.tsx";
 import { Line, Name } from "./ui/untrusted.tsx";
 
 const WAITERS_SHOWN = 5;
-export const REASON_MAX = 1000;
 
 /** A lease with its line, and whether its holder answers. */
 export type HeldLease = {

@@ -3,13 +3,13 @@
 import type { EventRow, LeaseRow as Lease } from "../db/schema.ts";
 import type { Stores } from "../db/tx.ts";
 import * as leases from "../hub/leases.ts";
-import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { COUNT_EXACT_MAX, LIST_SCAN_ROWS_MAX, REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
-import { type HeldLease, HeldRow, heldLease, REASON_MAX } from "./lease-row.tsx";
+import { type HeldLease, HeldRow, heldLease } from "./lease-row.tsx";
 import { leaseLink } from "./links.ts";
 import { type Asked, askedOf, askedValue, chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
 import { livePage } from "./live-page.tsx";

@@ -1,8 +1,7 @@
 // What runs cost, as people read it. Invariant: nothing a person pays for is rounded away: what is small keeps its digits.
+import { NO_CURRENCY } from "../protocol/runs.ts";
 
 const SIGNS: Record<string, string> = { USD: "$", EUR: "€", GBP: "£" };
-/** What a Runtime sends when the harness named no currency. */
-const NO_CURRENCY = "XXX";
 
 /** One amount: `$2.18`, `$0.0042`, `3.50 CHF`. */
 export function amount(value: number, currency: string): string {

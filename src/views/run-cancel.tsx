@@ -4,7 +4,7 @@ import * as commands from "../hub/commands.ts";
 import { hasEnded } from "../hub/projection.ts";
 import * as runs from "../hub/runs.ts";
 import { HubError } from "../protocol/errors.ts";
-import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import type { RunSummary } from "../protocol/runs.ts";
 import { act, fieldOf, refusal } from "./acts.tsx";
 import { commandsLink } from "./commands.tsx";
@@ -19,8 +19,6 @@ import { Id, Ref } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
 import { Line } from "./ui/untrusted.tsx";
-
-const REASON_MAX = 1000;
 
 /** The picked runs that the session may see, each once. */
 async function picked({ hub, session }: Visit, picks: readonly string[]): Promise<RunSummary[]> {

@@ -3,6 +3,7 @@
 import type { SyncEventRow } from "../db/schema.ts";
 import * as runs from "../hub/runs.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { NO_CURRENCY } from "../protocol/runs.ts";
 import type { SyncEvent } from "../protocol/sync-event.ts";
 import { here, pagePath } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
@@ -184,7 +185,7 @@ function said({ payload, redaction }: SyncEvent): Child {
     files ? `${files} ${files === 1 ? "path" : "paths"} changed` : undefined,
     timing && took(timing.durationMs),
     usage && `${tokens((usage.inputTokens ?? 0) + (usage.outputTokens ?? 0) + (usage.cacheReadTokens ?? 0) + (usage.cacheWriteTokens ?? 0))} tokens`,
-    usage?.cost !== undefined && amount(usage.cost, usage.currency ?? "XXX"),
+    usage?.cost !== undefined && amount(usage.cost, usage.currency ?? NO_CURRENCY),
     (summary ?? reason) && <Line text={(summary ?? reason)!} max={TEXT_SHOWN} />,
     redaction.valuesReplaced > 0 && `${redaction.valuesReplaced} redacted`,
   ];

@@ -1,7 +1,7 @@
 // The parts of a run's page below the picture: why it is not done, who worked on it, what was shown, how its sync stands.
 /** @jsxImportSource #jsx */
 import { hasEnded } from "../hub/projection.ts";
-import type { RunAssignment, RunDetail, UsageSum } from "../protocol/runs.ts";
+import { NO_CURRENCY, type RunAssignment, type RunDetail, type UsageSum } from "../protocol/runs.ts";
 import { domId } from "./dom-id.ts";
 import type { Child } from "./jsx/jsx-runtime.ts";
 import { approvalLink, runtimeLink } from "./links.ts";
@@ -189,7 +189,7 @@ export const Assignments = ({ run, now }: { run: RunDetail; now: number }) => {
             head: "Cost",
             kind: "num",
             tight: true,
-            cell: ({ usage }) => (usage?.cost === undefined ? "–" : costOf({ [usage.currency ?? "XXX"]: usage.cost })),
+            cell: ({ usage }) => (usage?.cost === undefined ? "–" : costOf({ [usage.currency ?? NO_CURRENCY]: usage.cost })),
           },
         ]}
       />

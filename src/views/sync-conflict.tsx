@@ -4,6 +4,7 @@ import type { AlertRow, SyncEventRow, SyncRunRow } from "../db/schema.ts";
 import * as alerts from "../hub/alerts.ts";
 import * as conflicts from "../hub/conflicts.ts";
 import type { SyncConflictDetail } from "../protocol/alerts.ts";
+import { REASON_MAX } from "../protocol/limits.ts";
 import type { SyncEvent } from "../protocol/sync-event.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { shortHash } from "./approval-item.tsx";
@@ -25,7 +26,6 @@ import { Table } from "./ui/table.tsx";
 import { Ago, absolute, Clock } from "./ui/time.tsx";
 import { Line, Untrusted } from "./ui/untrusted.tsx";
 
-const REASON_MAX = 1000;
 const AROUND = 3;
 
 type ConflictData = {

@@ -5,7 +5,7 @@ import { entryOf } from "../hub/journal.ts";
 import { degrade } from "../hub/workflows/degradations.ts";
 import { runOf } from "../hub/workflows/runs.ts";
 import { HubError } from "../protocol/errors.ts";
-import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { type StageState, TERMINAL, type WorkflowRun } from "../protocol/workflows.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
@@ -26,8 +26,6 @@ import { Ago, Lasting, took } from "./ui/time.tsx";
 import { Line, Name, visible } from "./ui/untrusted.tsx";
 import { Matrix, matrixOf, needsOf, type StageNeeds } from "./workflow-conditions.tsx";
 import { Stages, signalsOf, Transitions, WorkflowFacts } from "./workflow-run-parts.tsx";
-
-const REASON_MAX = 1000;
 
 /** Above every id. */
 const TOP = "~";
