@@ -1,8 +1,12 @@
 // Fixed windows per bucket. A window starts with its first request and is replaced once its age reaches the window length.
+import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 
 /** Most buckets kept at once; beyond it the oldest half is dropped, so hostile ids cannot fill the memory. */
 const BUCKETS_MAX = 20_000;
+
+/** Names up to here are kept as they are: ids and addresses. What a header may hold beyond that is kept as a hash, or it would fill the memory, too. */
+const NAME_MAX = 80;
 
 export interface RateLimit {
   /** Counts a request and returns the headers of its answer. @throws HubError rate_limited with retryAfterSeconds */
@@ -19,7 +23,8 @@ export function createRateLimit({ max, windowMs }: { max: number; windowMs: numb
   };
   return {
     sweep,
-    count(bucket, now) {
+    count(caller, now) {
+      const bucket = caller.length > NAME_MAX ? sha256(caller) : caller;
       let window = windows.get(bucket);
       if (!window || now - window.startedAt >= windowMs) {
         if (windows.size >= BUCKETS_MAX) {
