@@ -170,7 +170,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
       endAttempt: async ({ attemptId }, drainMs) => {
         if (reach.dead()) return new Promise<never>(() => {});
         const ends = alive(attemptId);
-        const inOrder = schedule.random() < 0.5;
+        const inOrder = drainMs > 0 && schedule.random() < 0.5;
         if (ends.length > 0) await soon("drain", schedule.between(0, Math.max(1, drainMs)), () => undefined);
         if (!bugs.endsNothing) for (const process of alive(attemptId)) end(process, inOrder && process.folder.go ? 143 : undefined);
         return soon("ended", schedule.between(0, 25), () => true);

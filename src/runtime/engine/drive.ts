@@ -187,7 +187,12 @@ export class Drive {
   /** @throws RuntimeRefusal store_fenced once the run was left, store_unavailable when the store cannot tell */
   private confirm(): void {
     if (this.state === "left") throw new RuntimeRefusal("store_fenced", "this run is driven by another supervisor");
-    this.context.store.probe();
+    try {
+      this.context.store.probe();
+    } catch (error) {
+      this.readAgain(error); // of another supervisor: what runs is its own, and is let be
+      throw error;
+    }
   }
 
   /** Records in the middle of an attempt: decides nothing. @throws RuntimeRefusal store_fenced once the run was left */

@@ -50,6 +50,7 @@ export async function inspect(programs: Programs, attempt: Open): Promise<Found>
 /** Takes up an attempt that an earlier supervisor left open, or closes it with what is known. */
 export async function takeUp(work: Work, perform: (work: Work) => Promise<NewEvent[] | undefined>): Promise<NewEvent[] | undefined> {
   const { run, attempt } = work;
+  work.confirm(); // the look may end a shell, which must be ours
   const found = await inspect(work.context.machine.programs, attempt);
   if (found.verdict === "start") return perform(work);
   const { stepId, stepAttempt } = run.visit!;

@@ -100,13 +100,14 @@ const groupIsOurs = (mark: ProcessMark, marked: number[]): boolean => isAlive(ma
 /**
  * Ends everything that belongs to an attempt: SIGTERM to its group, time to finish, SIGKILL to what is left, in the group and outside it.
  * @param target.mark the attempt's first process, if one was recorded
- * @param drainMs how long it may take to end by itself
+ * @param drainMs how long it may take to end by itself; at 0 it gets no SIGTERM
  * @returns whether nothing is left
  */
 export async function endAttempt(target: { mark?: ProcessMark; attemptId: string }, drainMs: number): Promise<boolean> {
   const { mark, attemptId } = target;
   const pid = mark && groupIsOurs(mark, markedProcesses(attemptId)) ? mark.pid : undefined;
-  if (pid !== undefined && signalGroup(pid, "SIGTERM")) await waitFor(() => groupEnded(pid), drainMs);
+  // Without time to end, SIGTERM would only let a shell write down an exit code that is ours and not the program's.
+  if (pid !== undefined && drainMs > 0 && signalGroup(pid, "SIGTERM")) await waitFor(() => groupEnded(pid), drainMs);
   if (pid !== undefined) signalGroup(pid, "SIGKILL");
   // Again and again: one may have made another between the look and the signal.
   return waitFor(() => {
