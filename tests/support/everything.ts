@@ -1,7 +1,11 @@
 // A hub on which every page of the dashboard has something to show, and the address of each page on it.
+import { storeWork } from "../../src/cli/hub-store.ts";
+import * as budgets from "../../src/hub/budgets.ts";
 import * as commands from "../../src/hub/commands.ts";
 import * as savedViews from "../../src/hub/saved-views.ts";
 import * as tokens from "../../src/hub/tokens.ts";
+import * as upkeep from "../../src/hub/upkeep.ts";
+import * as arrivals from "../../src/hub/webhook-arrivals.ts";
 import * as deliveries from "../../src/hub/webhook-deliveries.ts";
 import * as endpoints from "../../src/hub/webhook-endpoints.ts";
 import { newSecret } from "../../src/protocol/ids.ts";
@@ -9,6 +13,8 @@ import type { DashboardWorld } from "./dashboard.ts";
 import { fixing, JIRA_FIX } from "./lived-in.ts";
 import { LIVELY, type Lively, liven } from "./lively.ts";
 import { withWorkflows } from "./workflows.ts";
+
+const HOSTILE = "<img src=x onerror=1>\u202e";
 
 const HOUR = 3_600_000;
 const BY = { actor: "admin", role: "admin", origin: "cli" };
@@ -42,6 +48,14 @@ export async function fillEverything(world: DashboardWorld): Promise<Everything>
   const token = await write("", (tx) =>
     tokens.create(tx, BY, { secret: newSecret("kxm"), name: "ci", scope: "operator", project: null, expiresAt: null }),
   );
+  for (const [project, amount] of [
+    [LIVELY, 15],
+    ["", 900],
+  ] as const)
+    await write(project, (tx) => budgets.set(tx, BY, { project, period: "day", currency: "USD", amount }));
+  await comeIn(world);
+  hub.storeWork = storeWork({ databaseUrl: undefined, dataPath: world.location, stateDir: world.location.replace(/[^/]*$/, "state") }, hub.clock);
+  for (const kind of ["backup", "verify"] as const) await (await upkeep.start(hub, BY, kind)).settled;
   const admin = { role: "admin", project: null, tokenId: null } as const;
   await write("", (tx) => savedViews.save(tx, BY, admin, { name: "Broken runs", place: "runs", query: `project=${LIVELY}&view=failed` }));
   const [approval] = await read.approvals.pendingPage(LIVELY, 1);
@@ -83,19 +97,31 @@ export async function fillEverything(world: DashboardWorld): Promise<Everything>
       "/leases": [of("/leases")],
       "/leases/:name": [of(`/leases/${encodeURIComponent(lease!.name)}`)],
       "/webhooks": [of("/webhooks")],
-      "/webhooks/incoming": ["/webhooks/incoming?project=shop"],
+      "/webhooks/incoming": ["/webhooks/incoming", "/webhooks/incoming?outcome=refused"],
       "/webhooks/new": [of("/webhooks/new")],
-      "/webhooks/:id": [of(`/webhooks/${endpoint.id}`)],
+      "/webhooks/:id": [of(`/webhooks/${endpoint.id}`), of(`/webhooks/${endpoint.id}?act=rotate`)],
       "/audit": ["/audit"],
       "/search": [of("/search?q=ledger")],
       "/views": ["/views"],
       "/journal": ["/journal?project=shop", "/journal?project=shop&show=signals"],
       "/context": [of("/context"), of("/context?key=retry/payments")],
       "/context/pool": [of("/context/pool?role=planner&task=refunds&words=ledger")],
-      "/settings": ["/settings"],
+      "/settings": ["/settings", "/settings?tab=retention", "/settings?tab=store"],
       "/settings/tokens/new": ["/settings/tokens/new"],
       "/settings/tokens/revoke": [`/settings/tokens/revoke?id=${token.id}`],
-      "/cost": [of("/cost")],
+      "/cost": [of("/cost"), "/cost?days=1&by=machine&act=budget", of("/cost?days=30&by=model")],
     },
   };
+}
+
+/** Deliveries of a workflow of the other project: a repeat, and ones that claim what they like. */
+async function comeIn({ hub }: DashboardWorld): Promise<void> {
+  const arrival = { project: "shop", definitionId: [...hub.definitions.keys()][0]!, kind: "start" } as const;
+  hub.arrivals.note({ ...arrival, verified: true, deliveryId: HOSTILE, event: HOSTILE, program: HOSTILE }, { outcome: "ignored", reason: HOSTILE });
+  for (let n = 0; n < 3; n++)
+    hub.arrivals.note(
+      { ...arrival, verified: false, deliveryId: `${HOSTILE}${n}`, sender: "203.0.113.9", program: "curl/8.5" },
+      { outcome: "refused", code: "webhook_signature_invalid", reason: "the signature does not match" },
+    );
+  await arrivals.flush(hub);
 }
