@@ -18,8 +18,11 @@ const MCP_HOST = "mcp";
 const DEFAULT_PROJECT = "default";
 const NAME_MAX = 64;
 
-/** @throws HubError invalid_agent_identity, invalid_auth, duplicate_agent_name, protocol_error */
-export async function identify(hub: Hub, credentials: Credentials, request: Request): Promise<AgentRow> {
+/**
+ * @param newcomer called before an agent is registered that nobody knows yet; throws when there are too many
+ * @throws HubError invalid_agent_identity, invalid_auth, duplicate_agent_name, protocol_error
+ */
+export async function identify(hub: Hub, credentials: Credentials, request: Request, newcomer: () => void): Promise<AgentRow> {
   if (request.headers.get("x-kxm-agent-id")) return (await credentials.agent(request)).agent;
   const project = request.headers.get("x-kxm-project")?.trim() || DEFAULT_PROJECT;
   if (project.length > 128) throw new HubError("protocol_error", "x-kxm-project exceeds 128 characters");
@@ -30,7 +33,7 @@ export async function identify(hub: Hub, credentials: Credentials, request: Requ
       hint: "Send x-kxm-agent-name, or use a token made with kxm token create --agent NAME; kxm connect sets this up.",
     });
   }
-  return present(hub, project, name, request.headers.get("user-agent") ?? undefined);
+  return present(hub, { project, name, program: request.headers.get("user-agent") ?? undefined, newcomer });
 }
 
 /** Headers carry Latin-1; names with other letters come percent-encoded. */
@@ -44,8 +47,12 @@ function decoded(value: string | null): string | undefined {
 }
 
 /** The named agent, online. Somebody who holds a key of this name is never impersonated. */
-async function present(hub: Hub, project: string, name: string, program: string | undefined): Promise<AgentRow> {
+async function present(
+  hub: Hub,
+  { project, name, program, newcomer }: { project: string; name: string; program: string | undefined; newcomer: () => void },
+): Promise<AgentRow> {
   const known = await hub.engine.read.agents.findByName(project, name);
+  if (!known) newcomer();
   const now = hub.clock();
   if (known?.host === MCP_HOST && agents.presenceOf(hub, known, now) === "online") {
     hub.presence.saw(known.id, now, project);

@@ -9,6 +9,8 @@ import { describeError } from "../hub/log.ts";
 import { parseJson } from "../protocol/json.ts";
 import { type Credentials, identify } from "./identity.ts";
 
+type Server = { timeout(request: Request, seconds: number): void; requestIP?(request: Request): { address: string } | null } | null;
+
 /** The MCP endpoint over one hub, to mount beside the API. */
 export function createMcp(hub: Hub, rules: AdmissionRules, credentials: Credentials) {
   const limit = hub.settings.rateLimit && createRateLimit(hub.settings.rateLimit);
@@ -22,12 +24,13 @@ export function createMcp(hub: Hub, rules: AdmissionRules, credentials: Credenti
     for (let n = 0; n < messages; n++) headers["x-ratelimit-remaining"] = String(limit.count(agentId, hub.clock()).remaining);
   };
   const answer = async (context: unknown): Promise<Response> => {
-    const { request, server } = context as { request: Request; server: { timeout(request: Request, seconds: number): void } | null };
+    const { request, server } = context as { request: Request; server: Server };
     const admission = admit(request, rules);
     hub.metrics.add("requests");
     try {
       checkOrigin(request, rules, true);
-      const agent = await identify(hub, credentials, request);
+      const newcomer = () => void limit?.count(`new agents from ${server?.requestIP?.(request)?.address ?? "local"}`, hub.clock());
+      const agent = await identify(hub, credentials, request, newcomer);
       if (request.method !== "POST") return new Response(null, { status: 405, headers: { allow: "POST", ...admission.headers } });
       requireJson(request);
       const message = parseJson(await readBytes(request));

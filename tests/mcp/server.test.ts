@@ -239,3 +239,15 @@ test("an agent's messages count against its limit, those of a batch one by one, 
   it.clock.now += 60_000;
   expect((await as("loop", ping(7))).status).toBe(200);
 });
+
+test("a client that calls itself something else each time makes only so many agents", async () => {
+  await using it = await openMcpWorld({ rateLimit: { max: 5, windowMs: 60_000 } });
+  const as = async (name: string) =>
+    (await it.mcp({ body: { jsonrpc: "2.0", id: 1, method: "ping" }, headers: { "x-kxm-agent-name": name } })).status;
+  for (let n = 0; n < 5; n++) expect(await as(`session-${n}`)).toBe(200);
+  expect(await as("session-5")).toBe(429);
+  expect(await as("session-0")).toBe(200); // whoever is there already
+  expect(await it.hub.engine.read.agents.findByName("shop", "session-5")).toBeUndefined();
+  it.clock.now += 60_000;
+  expect(await as("session-5")).toBe(200);
+});
