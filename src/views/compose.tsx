@@ -133,7 +133,7 @@ const ComposeForm = ({ choices, ...props }: FormProps & { choices: readonly Choi
           </Section>
         }
         aside={
-          <Section title="Online now" count={choices.length === ONLINE_SHOWN ? `${ONLINE_SHOWN} of more` : choices.length} padded>
+          <Section title="Connected" count={choices.length === ONLINE_SHOWN ? `${ONLINE_SHOWN}+` : choices.length} padded>
             {choices.length > 0 ? (
               <Picks choices={choices} draft={draft} now={visit.now} />
             ) : (

@@ -150,6 +150,22 @@ describe.skipIf(!CHROMIUM)("every page in Chromium", () => {
       await close();
     });
 
+  test("the rail keeps every icon in sight at every width, whatever lists somebody saved", async () => {
+    const { page, complaints, close } = await hub.visit(browser, "/", { role: "admin" });
+    for (const width of [1440, 1024, 820, 721]) {
+      await page.setViewportSize({ width, height: 900 });
+      const outside = await page.evaluate(() => {
+        const rail = document.querySelector(".side")!.getBoundingClientRect();
+        const icons = [...document.querySelectorAll<SVGElement>(".side .nav__item .icon")].map((icon) => icon.getBoundingClientRect());
+        return icons.filter(({ left, right, width }) => width === 0 || left < rail.left || right > rail.right).length;
+      });
+      expect([width, outside]).toEqual([width, 0]);
+    }
+    expect(await page.locator("#saved-views .nav__item").count()).toBeGreaterThan(0);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
   test("the first load of any page weighs at most 100 KB, with everything it loads and nothing kept before", async () => {
     const { cookie } = await hub.world.signIn("admin");
     const weight = async (path: string) => {

@@ -21,7 +21,7 @@ type Lane = { column: number; row: number };
 
 const NAME_CHARACTERS = 16;
 const ACROSS = { w: 156, h: 48, gapX: 34, gapY: 24, top: 30, pad: 2 };
-const DOWN = { width: 328, w: 140, h: 48, gapX: 16, gapY: 28, right: 32, pad: 2 };
+const DOWN = { width: 328, w: 140, h: 48, gapX: 16, gapY: 28, right: 40, pad: 2 };
 const ICONS = { ok: "ok", run: "run", attn: "attn", bad: "bad", todo: "queued" } as const;
 
 const iconOf = ({ state, kind }: GraphNode): IconName =>
@@ -74,7 +74,7 @@ function acrossEdge(p: Box, q: Box, back: boolean): { line: string; head: string
 
 function downEdge(p: Box, q: Box, back: boolean): { line: string; head: string } {
   if (back) {
-    const x = DOWN.width - 12;
+    const x = DOWN.width - 20;
     const [y1, y2] = [p.y + p.h / 2, q.y + q.h / 2];
     const [right1, right2] = [p.x + p.w, q.x + q.w];
     return {
@@ -182,7 +182,7 @@ const BackLabel = ({ edge, p, q, down }: { edge: string; p: Box; q: Box; down: b
         {edge}
       </text>
     );
-  const [x, y] = [DOWN.width - 1, round((p.y + q.y + p.h) / 2)];
+  const [x, y] = [DOWN.width - 11, round((p.y + q.y + p.h) / 2)];
   return (
     <text class="e-label" x={x} y={y} text-anchor="middle" transform={`rotate(90 ${x} ${y})`}>
       {edge}

@@ -73,7 +73,7 @@ const SavedViews = ({ views, save, manage, behind, refetch }: SavedViewsProps & 
       {views.map(({ name, icon, href, count, current }) => (
         <a class="nav__item" href={href} aria-current={current ? "page" : undefined} title={visible(name)}>
           <Icon name={icon} />
-          <span class="truncate">
+          <span class="nav__name">
             <Name text={name} />
           </span>
           {count !== undefined && <span class="nav__count">{count}</span>}
