@@ -1,4 +1,4 @@
-// `npm test` and its sisters (`npm run test:faults|test:soak|test:clients`): installs what is missing, gives the tests a browser and a
+// `npm test` and its sisters (`npm run test:faults|test:clients`): installs what is missing, gives the tests a browser and a
 // private PostgreSQL, runs them in random order on two workers, and ends with one line of counts.
 //   npm test                      everything that is not apart
 //   npm test -- tests/hub leases  files under a folder, or with a word in their path

@@ -4,13 +4,12 @@ import { dirname, join, relative } from "node:path";
 import { at, ROOT } from "./project.mjs";
 
 /** Folders under tests/ that `npm test` leaves out: each is long or needs something of its own, and has a command of its own. */
-const APART = ["faults-long", "soak", "clients", "bench"];
+const APART = ["clients", "bench"];
 
 /** What each command runs, the environment it adds, and its time limits in milliseconds. */
 export const SUITES = {
   all: { folders: undefined, env: {}, testMs: 30_000, runMs: 20 * 60_000 },
-  faults: { folders: ["faults", "faults-long", "simulation"], env: { KXM_FAULTS: "full" }, testMs: 30 * 60_000, runMs: 120 * 60_000 },
-  soak: { folders: ["soak"], env: { KXM_SOAK: "full" }, testMs: 150 * 60_000, runMs: 160 * 60_000 },
+  faults: { folders: ["faults", "simulation"], env: { KXM_FAULTS: "full" }, testMs: 30 * 60_000, runMs: 120 * 60_000 },
   clients: { folders: ["clients"], env: { KXM_CLIENTS: "full" }, testMs: 5 * 60_000, runMs: 60 * 60_000 },
 };
 

@@ -96,7 +96,7 @@ export const CALL_RULES: Rule[] = [
   }),
   ban({
     name: "tests run whole and do not sleep", // those of faults do: a kill comes at a random moment
-    in: (files) => tests(files).filter(({ path }) => /\.test\.tsx?$/.test(path) && !/^tests\/(soak|bench|faults|faults-long)\//.test(path)),
+    in: (files) => tests(files).filter(({ path }) => /\.test\.tsx?$/.test(path) && !/^tests\/(bench|faults)\//.test(path)),
     pattern: /\b(test|describe|it)\.only\(|\bBun\.sleep\(|\bsetTimeout\((resolve|r|done|ok)\b|\bsleepSync\(/,
     instead: "remove .only; await a condition, advance the fake clock or call the loop's own step",
     path: "tests/hub/leases.test.ts",
