@@ -213,9 +213,9 @@ function commandTexts(command: Command, before: string): string[] {
   if (command.commands.length > 0)
     return [`${heading} ${name}`, command.description(), ...command.commands.flatMap((inner) => commandTexts(inner, name))];
   const options = command.options.filter((option) => !option.hidden && option.long !== "--json");
-  const rows = options.map(({ flags, description, defaultValue }) => [
+  const rows = options.map(({ flags, description, defaultValue, defaultValueDescription }) => [
     `\`${flags}\``,
-    `${description}${defaultValue === undefined ? "" : ` (default ${JSON.stringify(defaultValue)})`}`,
+    `${description}${defaultValue === undefined ? "" : ` (default ${defaultValueDescription ?? JSON.stringify(defaultValue)})`}`,
   ]);
   const words = command.registeredArguments.map((argument) => {
     const shown = `${argument.name()}${argument.variadic ? "…" : ""}`;

@@ -71,6 +71,8 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
   const command = parent.command(usage, { isDefault: spec.isDefault ?? false, hidden: spec.hidden ?? false });
   prepare(command.summary(summary).description(details ? `${summary}\n\n${details}` : summary), worldOf(parent));
   spec.options?.(command);
+  for (const option of command.options)
+    if (option.flags.includes("<span>") && typeof option.defaultValue === "number") option.default(option.defaultValue, spell(option.defaultValue));
   command.option("--json", "print the result as JSON, for programs");
   examplesOf.set(command, spec.examples);
   command.addHelpText("after", `\nExamples:\n${spec.examples.map((line) => `  $ ${line}`).join("\n")}`);

@@ -91,6 +91,13 @@ test("time spans and numbers are read within their bounds", () => {
   expect([spell(500), spell(30_000), spell(90_000), spell(7_200_000), spell(86_400_000)]).toEqual(["500ms", "30s", "90s", "2h", "1d"]);
 });
 
+test("a time span that help names as a default is written as it is typed", async () => {
+  expect((await kxm("peer", "await", "--help")).stdout).toContain("(default: 5m)");
+  const spans = COMMANDS.flatMap(({ command }) => command.options.filter(({ flags, defaultValue }) => flags.includes("<span>") && defaultValue));
+  expect(spans.length).toBeGreaterThan(5);
+  for (const { defaultValue, defaultValueDescription } of spans) expect(duration(1, 86_400_000)(defaultValueDescription!)).toBe(defaultValue);
+});
+
 test("the nearest word is only one that is near", () => {
   expect(nearest("statsu", ["start", "stop", "status"])).toBe("status");
   expect(nearest("reviewer", ["start", "stop"])).toBeUndefined();
