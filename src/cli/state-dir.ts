@@ -120,6 +120,15 @@ export function isAlive(pid: number): boolean {
   }
 }
 
+/** Whether a process of this id exists and is one of this user, or this user may do everything. */
+export function isOurs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 /** The operator token of this machine, if this folder has one. */
 export function readAdminToken(stateDir: string): string | undefined {
   try {

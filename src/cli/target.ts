@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Connection } from "../client/http.ts";
 import { UsageError, type World } from "./output.ts";
-import { findStateDir, readAdminToken, readNote } from "./state-dir.ts";
+import { findStateDir, isOurs, readAdminToken, readNote } from "./state-dir.ts";
 
 const URL_DEFAULT = "http://127.0.0.1:7331";
 
@@ -39,8 +39,8 @@ export function findTarget(world: World, options: TargetOptions): Target {
   const own = note?.url ?? usualUrl(env);
   const url = namedHub(world, options) ?? own;
   const set = env["KXM_TOKEN"]?.trim() || env["KXM_AUTH_TOKEN"]?.trim() || undefined;
-  // This machine's token goes to this machine's hub alone, never to an address from elsewhere.
-  const kept = stateDir !== undefined && url === own ? readAdminToken(stateDir) : undefined;
+  // This machine's token goes to this machine's hub alone: never to an address from elsewhere, nor to whoever took the port of a hub that ended.
+  const kept = stateDir !== undefined && note !== undefined && url === note.url && isOurs(note.pid) ? readAdminToken(stateDir) : undefined;
   const project = options.project?.trim() || env["KXM_PROJECT"]?.trim() || nameOf(stateDir, cwd);
   return { url, project, agentToken: set, operatorToken: set ?? kept };
 }

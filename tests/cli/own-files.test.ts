@@ -138,3 +138,25 @@ test("a note names an address of this machine, or counts for nothing", async () 
   noted("http://127.0.0.1:7331");
   expect(readNote(join(base.path, "state"))).toBeUndefined();
 });
+
+test("this machine's operator token goes to a hub that runs, not to whoever took the port of one that ended", async () => {
+  const seen: (string | null)[] = [];
+  const asked = (request: Request) => {
+    seen.push(request.headers.get("authorization"));
+    return Response.json({ leases: [] });
+  };
+  using impostor = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: asked });
+  const url = `http://127.0.0.1:${impostor.port}`;
+  const ended = Bun.spawnSync(["true"]).pid;
+  put(".kxm/state/admin.token", "token-of-this-machine\n");
+  const state = join(folder, ".kxm", "state");
+  chmodSync(state, 0o700);
+  const list = async (pid: number | undefined) => {
+    if (pid !== undefined) put(".kxm/state/hub.json", JSON.stringify({ pid, url, version: "0", startedAt: "", logPath: "" }));
+    await runHere(["lease", "list"], { folder, env: { HOME: base.path, KXM_PORT: String(impostor.port), KXM_PROJECT: "shop" } });
+    return seen.splice(0);
+  };
+  expect(await list(undefined)).toEqual([null]); // no hub left a note
+  expect(await list(ended)).toEqual([null]); // it was killed
+  expect(await list(process.pid)).toEqual(["Bearer token-of-this-machine"]);
+});
