@@ -93,7 +93,7 @@ async function visitOf(hub: Hub, { request, params }: Incoming, flashes: Map<str
     request.method === "GET" && project !== undefined
       ? formatCursor(hub.engine.generation, await hub.engine.read.events.lastSeq(project))
       : undefined;
-  const form = request.method === "POST" ? new URLSearchParams(new TextDecoder().decode(await readForm(request))) : new URLSearchParams();
+  const form = request.method === "POST" ? await readForm(request) : new URLSearchParams();
   const visit: Visit = {
     hub,
     session,
@@ -143,11 +143,13 @@ async function signedIn(hub: Hub, request: Request, now: number) {
   throw new HubError("session_required", values.length > 0 ? "this session has ended" : "nobody is signed in here");
 }
 
-async function readForm(request: Request): Promise<Uint8Array> {
+async function readForm(request: Request): Promise<URLSearchParams> {
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new HubError("unsupported_media_type", "a form must be sent as application/x-www-form-urlencoded");
-  return readBytes(request);
+  const form = new URLSearchParams(new TextDecoder().decode(await readBytes(request)));
+  for (const [name, value] of form) if (`${name}${value}`.includes("\0")) throw new HubError("protocol_error", "the form holds a NUL character");
+  return form;
 }
 
 /** Only addresses of this hub: never another host, whatever a parameter says. */

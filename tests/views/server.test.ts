@@ -258,6 +258,14 @@ test("a session ends after 12 hours without use and after 7 days in all", async 
   }
 });
 
+test("a form with a NUL is refused before anything is done with it: not every store keeps one", async () => {
+  await using it = await open();
+  const { cookie, csrf } = await it.signIn();
+  const sent = (reason: string) => it.post("/agents/a/retire", { csrf, reason }, { cookie });
+  expect(await sent("a\0b")).toMatchObject({ status: 400, html: expect.stringContaining("NUL") });
+  expect((await sent("a%00b")).status).toBe(303); // as typed
+});
+
 test("signing out ends the session and takes the cookie away", async () => {
   await using it = await open();
   const { cookie, csrf } = await it.signIn();
