@@ -3,7 +3,7 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { NewEvent } from "../store/events.ts";
 import { type Work, workAgent } from "./agent-attempt.ts";
 import { nextDeadline } from "./budgets.ts";
-import { closeFailed, closeUnstarted } from "./close-attempt.ts";
+import { closeFailed } from "./close-attempt.ts";
 import type { EngineContext } from "./context.ts";
 import { decide } from "./decide.ts";
 import { attemptsToStop } from "./decide-step.ts";
@@ -156,7 +156,7 @@ export class Drive {
     const { attemptId } = attempt;
     const stop = stopper();
     const unwanted = attempt.status === "created" && attemptsToStop(this.run).some((one) => one.attemptId === attemptId);
-    const events = unwanted ? Promise.resolve(closeUnstarted(this.run, attempt)) : this.carryOut(this.workOf(attempt, stop));
+    const events = this.carryOut(this.workOf(attempt, stop), unwanted);
     const done = events.then((closing) => {
       this.active.delete(attemptId);
       if (closing === "again") return this.lookAgain();
@@ -169,9 +169,9 @@ export class Drive {
   }
 
   /** An unexpected failure of ours is a failed attempt with a reason, never a run that hangs. */
-  private async carryOut(work: Work): Promise<NewEvent[] | undefined | "again"> {
+  private async carryOut(work: Work, unwanted: boolean): Promise<NewEvent[] | undefined | "again"> {
     try {
-      return await takeUp(work, perform);
+      return await takeUp(work, perform, unwanted);
     } catch (error) {
       if (this.state === "left") return undefined;
       this.context.log("attempt_failed", { level: "error", runId: this.runId, attemptId: work.attempt.attemptId, ...wordsOf(error) });

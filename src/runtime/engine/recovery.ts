@@ -3,7 +3,7 @@ import type { ProcessMark } from "../harness/process.ts";
 import type { Programs } from "../machine.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Work } from "./agent-attempt.ts";
-import { closeWith } from "./close-attempt.ts";
+import { closeUnstarted, closeWith } from "./close-attempt.ts";
 import type { Attempt } from "./execution.ts";
 import { uncertain } from "./gate-attempt.ts";
 import { mayRepeat } from "./moves.ts";
@@ -47,12 +47,20 @@ export async function inspect(programs: Programs, attempt: Open): Promise<Found>
   return shell ? { verdict: "watch", process: shell } : { verdict: "lost", why: "its program is gone and left no exit code" };
 }
 
-/** Takes up an attempt that an earlier supervisor left open, or closes it with what is known. */
-export async function takeUp(work: Work, perform: (work: Work) => Promise<NewEvent[] | undefined>): Promise<NewEvent[] | undefined> {
-  const { run, attempt } = work;
+/**
+ * Takes up an attempt that an earlier supervisor left open, or closes it with what is known.
+ * @param unwanted it is not to begin any more; what an earlier supervisor started all the same is stopped, not forgotten
+ */
+export async function takeUp(
+  work: Work,
+  perform: (work: Work) => Promise<NewEvent[] | undefined>,
+  unwanted: boolean,
+): Promise<NewEvent[] | undefined> {
+  const { run, attempt, stop } = work;
   work.confirm(); // the look may end a shell, which must be ours
   const found = await inspect(work.context.machine.programs, attempt);
-  if (found.verdict === "start") return perform(work);
+  if (found.verdict === "start") return unwanted ? closeUnstarted(run, attempt) : perform(work);
+  if (unwanted) stop.ask("stop");
   const { stepId, stepAttempt } = run.visit!;
   if (found.verdict === "watch") {
     const identity = { stepId, stepAttempt, attemptId: attempt.attemptId, ...(attempt.assignmentId && { assignmentId: attempt.assignmentId }) };
