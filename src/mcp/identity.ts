@@ -39,11 +39,14 @@ export async function identify(hub: Hub, credentials: Credentials, request: Requ
 /** Headers carry Latin-1; names with other letters come percent-encoded. */
 function decoded(value: string | null): string | undefined {
   if (value === null) return undefined;
+  let name: string;
   try {
-    return decodeURIComponent(value).trim();
+    name = decodeURIComponent(value).trim();
   } catch {
     throw new HubError("protocol_error", "x-kxm-agent-name has a malformed percent escape");
   }
+  if (name.includes("\0")) throw new HubError("protocol_error", "x-kxm-agent-name holds a NUL character");
+  return name;
 }
 
 /** The named agent, online. Somebody who holds a key of this name is never impersonated. */

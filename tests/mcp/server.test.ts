@@ -251,3 +251,10 @@ test("a client that calls itself something else each time makes only so many age
   it.clock.now += 60_000;
   expect(await as("session-5")).toBe(200);
 });
+
+test("a name that no store keeps is refused", async () => {
+  await using it = await openMcpWorld();
+  const headers = { "x-kxm-agent-name": "a%00b" };
+  const { status, body } = await it.mcp({ body: { jsonrpc: "2.0", id: 1, method: "ping" }, headers });
+  expect([status, body.code]).toEqual([400, "protocol_error"]);
+});
