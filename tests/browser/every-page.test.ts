@@ -64,12 +64,13 @@ async function reachesContent(page: Page): Promise<boolean> {
   return (await isInside()) || (await page.locator("#main").locator("a, button, input, select, textarea, summary").count()) === 0;
 }
 
-/** Presses what only shows, copies or folds, and closes what it opened. @returns how many were pressed */
+/** (The rail is the same everywhere and pressed once.) Presses what only shows, copies or folds, and closes what it opened. @returns how many were pressed */
 const pressEverything = (page: Page): Promise<number> =>
   page.evaluate(async () => {
     const still = "[data-close], [data-live], [data-theme-next], [data-dismiss], [disabled]";
     const pressed = [...document.querySelectorAll<HTMLElement>("button[type=button], summary, a[data-open]")].filter(
-      (one) => !one.matches(still) && (!one.closest("dialog") || one.matches("summary")),
+      (one) =>
+        !one.matches(still) && (!one.closest("dialog") || one.matches("summary")) && (!one.closest(".side, .topbar") || location.pathname === "/"),
     );
     for (const one of pressed) {
       one.click();
