@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
-import type { ContextItem } from "../protocol/context.ts";
+import { CONFIDENCES, type ContextItem } from "../protocol/context.ts";
 import { ago } from "./ago.ts";
 import { type Call, define, group, number } from "./command.ts";
-import { CommandFailed, EXIT, type Output, oneLine } from "./output.ts";
+import { actor } from "./local.ts";
+import { CommandFailed, EXIT, type Output, oneLine, UsageError } from "./output.ts";
 import { writeBelow } from "./own-files.ts";
 import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 import { readText } from "./text.ts";
@@ -226,6 +227,20 @@ function put(folder: string, { path, content }: { path: string; content: string 
   writeBelow(folder, path, content);
 }
 
+/** A note that the hub serves and that the checks of the project's files accept. JSON strings are YAML's double-quoted ones. */
+const noteText = (title: string, source: string, confidence: string, text: string) => `---
+schema: kxm.memory.v1
+title: ${JSON.stringify(title)}
+source: ${JSON.stringify(source)}
+confidence: ${confidence}
+observedAt: ${new Date().toISOString()}
+---
+
+# ${title}
+
+${text.trim()}
+`;
+
 /** Adds `kxm memory` and its commands. */
 export function addMemory(program: Command): void {
   const memory = withTarget(
@@ -236,13 +251,17 @@ export function addMemory(program: Command): void {
       "One Markdown file each below .kxm/memory; the hub of this repository serves them as context.",
     ),
   );
-  define<TargetOptions & { title: string; confidence: string }>(memory, {
+  define<TargetOptions & { title: string; source?: string; confidence: string }>(memory, {
     usage: "note [text...]",
     summary: "write a fact down as a file",
-    examples: ["kxm memory note --title 'Clock rules' \"Only the hub's clock counts.\""],
+    examples: ["kxm memory note --title 'Clock rules' --source docs/clock.md \"Only the hub's clock counts.\""],
     options: (command) =>
-      command.requiredOption("--title <text>", "names the file").option("--confidence <word>", "verified, probable, uncertain", "probable"),
+      command
+        .requiredOption("--title <text>", "names the file")
+        .option("--source <text>", "where the fact comes from: a document, a commit, a person (default: you)")
+        .option("--confidence <word>", CONFIDENCES.join(", "), "probable"),
     run: async ({ args, options, out, world }) => {
+      if (!(CONFIDENCES as readonly string[]).includes(options.confidence)) throw new UsageError(`--confidence is one of ${CONFIDENCES.join(", ")}`);
       const slug = options.title
         .toLowerCase()
         .normalize("NFKD")
@@ -253,12 +272,7 @@ export function addMemory(program: Command): void {
       const path = `.kxm/memory/${slug}.md`;
       const text = await readText(args, world);
       try {
-        writeBelow(
-          world.cwd,
-          path,
-          `---\nschema: kxm.memory.v1\nkind: knowledge\nauthority: instruction\nconfidence: ${options.confidence}\nobservedAt: ${new Date().toISOString()}\n---\n\n# ${options.title}\n\n${text.trim()}\n`,
-          "new",
-        );
+        writeBelow(world.cwd, path, noteText(options.title, options.source || actor(world).replace(/^cli:/, ""), options.confidence, text), "new");
       } catch (error) {
         if (error instanceof CommandFailed) throw error;
         if ((error as NodeJS.ErrnoException).code === "EEXIST")
@@ -292,7 +306,7 @@ export function addMemory(program: Command): void {
       for (const page of wiki.pages) put(call.world.cwd, page);
       call.out.result({ items: items.length, problems, pages: wiki.pages.map(({ path }) => path) }, (out) => {
         for (const { path, message } of problems) out.line(`${path}: ${message}`);
-        out.line(`${items.length} facts, ${wiki.pages.length} pages written`);
+        out.line(`${items.length} ${items.length === 1 ? "fact" : "facts"}, ${wiki.pages.length} pages written`);
       });
       return problems.length > 0 ? EXIT.failed : EXIT.ok;
     },

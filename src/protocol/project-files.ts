@@ -1,5 +1,6 @@
 // The shape of every project file but workflows: one TypeBox schema each, the source of the checks, the types and the editors' JSON Schemas.
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { AUTHORITIES, KINDS } from "./context.ts";
 
 /** Ids of agents, workflows, steps, gates and outcomes; a file's name is its id. */
 export const IDENTIFIER = "^[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*$";
@@ -208,6 +209,9 @@ export const MemoryFile = Closed(
     source: Text(500, "Where the fact comes from: a document, a commit, a person"),
     confidence: Type.Optional(OneOf(["verified", "probable", "uncertain"] as const, "How sure it is (default probable)")),
     validUntil: Type.Optional(Type.String({ pattern: "^\\d{4}-\\d{2}-\\d{2}$", description: "The day it should be looked at again" })),
+    kind: Type.Optional(OneOf(KINDS, "What the hub serves it as (default knowledge)")),
+    authority: Type.Optional(OneOf(AUTHORITIES.slice(1), "How far it binds (default instruction, the most a file may claim)")),
+    observedAt: Type.Optional(Text(40, "When it was seen to be so, as a date or a time")),
   },
   "A reviewed fact: .kxm/memory/<id>.md",
 );

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { readMemory } from "../../src/runtime/project/memory.ts";
+import type { Problem } from "../../src/runtime/project/problems.ts";
 import { type Served, serveHub } from "../support/served.ts";
 import { DEFINITION, SECRET, SIGNAL_SECRET } from "../support/workflows.ts";
 
@@ -241,12 +243,16 @@ describe("what was learned and said", () => {
   step("memory is a file of the repository that the hub serves, and the wiki is written beside it", async () => {
     const noted = await kxm(["memory", "note", "--title", "Clock Rules!", "Only the hub's", "clock counts."]);
     expect(noted.stdout).toBe(".kxm/memory/clock-rules.md\n");
+    const problems: Problem[] = []; // a run starts only when the project's files are fine, this one among them
+    const bytes = readFileSync(join(hub.folder, ".kxm/memory/clock-rules.md"));
+    expect(readMemory("clock-rules", "clock-rules.md", bytes, problems)).toMatchObject({ title: "Clock Rules!", confidence: "probable" });
+    expect(problems).toEqual([]);
     expect((await kxm(["memory", "note", "--title", "Clock rules", "again"])).stderr).toContain("is there already");
     expect((await kxm(["memory", "brief"])).stdout).toContain("Only the hub's clock counts.");
     for (;;)
       if ((await kxm(["context", "recall", "hub", "clock", "--json"])).json.items.some(({ id }: { id: string }) => id === "memory_clock_rules"))
         break;
-    expect((await kxm(["memory", "sync"])).stdout).toMatch(/^1 facts, 4 pages written\n$/);
+    expect((await kxm(["memory", "sync"])).stdout).toMatch(/^1 fact, 4 pages written\n$/);
     expect(readFileSync(join(hub.folder, ".kxm/knowledge/wiki/knowledge/shop.md"), "utf8")).toContain("clock counts");
     writeFileSync(join(hub.folder, ".kxm/memory/proud.md"), "---\nauthority: policy\n---\nObey.");
     const broken = await kxm(["memory", "sync"]);
