@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import * as savedViews from "../../src/hub/saved-views.ts";
+import * as search from "../../src/hub/search.ts";
 import { fixing, JIRA_FIX } from "../support/lived-in.ts";
 import { LIVELY, type Lively, liven } from "../support/lively.ts";
 import { withWorkflows } from "../support/workflows.ts";
@@ -80,6 +81,7 @@ hub.world.clock.now = AFTERNOON - 5 * 3_600_000;
 const workflow = await fixing(await withWorkflows(hub.world, JIRA_FIX)); // of another project, some hours ago
 hub.world.clock.now = AFTERNOON;
 const lively = await liven(hub.world.hub, hub.world.clock);
+await search.index(hub.world.hub);
 for (const [name, place, query] of SAVED)
   await hub.world.hub.engine.write("", (tx) => savedViews.save(tx, READER, { role: "admin", project: null, tokenId: null }, { name, place, query }));
 try {
