@@ -1,6 +1,7 @@
 // Streams and feeds below the API: a feed that is behind, one that is lost, and a client that goes at a bad moment.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { AgentRow, EventRow } from "../../src/db/schema.ts";
+import * as agents from "../../src/hub/agents.ts";
 import type { Sink } from "../../src/hub/channel.ts";
 import { createFeeds, type Feeds, type Listener } from "../../src/hub/feed.ts";
 import type { Frame } from "../../src/hub/frames.ts";
@@ -102,6 +103,30 @@ test("a client that does not read holds its own replay back and nobody else's", 
   quick.leave();
   await Promise.all([one, two]);
   await until(() => it.hub.feeds.size === 0, "the end of following");
+});
+
+test("a stream ends that caught up for an agent with another key by now, or for one that signed off meanwhile", async () => {
+  const streams = createStreams(it.hub);
+  const neverLive = async (agent: AgentRow) => {
+    const { sink } = client();
+    await streams.serve({ agent, presenceOnly: false, lastEventId: null }, sink);
+    expect(sink.cursor).toBeUndefined();
+  };
+  await neverLive({ ...me!, keyHash: "of the key before" });
+  await it.world.engine.write("p", (tx) => agents.signOff(tx, me!.id));
+  await neverLive(me!);
+});
+
+test("a stream ends when retention took what it still had to read, so that its client learns of the gap", async () => {
+  for (const n of range(4)) await post(`${n}`);
+  const resumed = client();
+  const drained = async () => {
+    await it.world.engine.write("p", (tx) => tx.events.prune("p", Number.MAX_SAFE_INTEGER, 1_000));
+  };
+  const sink = { ...resumed.sink, drained };
+  await serve(createStreams(it.hub), sink, `${it.world.engine.generation}.1`);
+  expect(sink.cursor).toBeUndefined();
+  expect(contents(resumed.frames).length).toBeGreaterThan(0);
 });
 
 test("one follower serves all listeners of a project; each gets what comes after its position, in order; the last to leave ends it", async () => {
