@@ -1,12 +1,12 @@
 // `kxm hub`: start in the foreground or detached, stop, status.
-import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { ask, askReady } from "../client/http.ts";
 import { VARIABLES } from "../protocol/variables.ts";
 import { VERSION } from "../protocol/version.ts";
 import { define, duration, group, number, spell } from "./command.ts";
+import { startDetached } from "./detached.ts";
 import { makeLink } from "./open.ts";
 import { CommandFailed, EXIT, type Output, type World } from "./output.ts";
 import { ownName, ownScript } from "./own-name.ts";
@@ -39,7 +39,7 @@ export function addHub(program: Command): void {
         .option("-d, --detach", "start in the background and return once it answers"),
     run: ({ options, out, world }) => {
       const settings = readSettings(withOptions(world.env, options), world.cwd);
-      return options.detach ? startDetached(settings, options, out, world) : runHere(settings, options, out, world);
+      return options.detach ? startInBackground(settings, options, out, world) : runHere(settings, options, out, world);
     },
   });
   define<{ timeout: number }>(hub, {
@@ -107,25 +107,13 @@ async function greet(settings: ServeSettings, note: HubNote, out: Output, world:
   });
 }
 
-async function startDetached(settings: ServeSettings, options: StartOptions, out: Output, world: World): Promise<number> {
+async function startInBackground(settings: ServeSettings, options: StartOptions, out: Output, world: World): Promise<number> {
   const running = await findRunning(settings.stateDir);
   if (running) throw new CommandFailed(`a hub of this workspace runs already at ${running.url} (pid ${running.pid})`, "`kxm hub stop` ends it.");
   privateFolder(settings.stateDir);
   const outputPath = join(settings.stateDir, "hub.out");
-  const output = openSync(outputPath, "w", 0o600);
-  const env = { ...withOptions(world.env, options) };
-  const child = spawn(process.execPath, [...ownScript(), "hub", "start", "--quiet"], {
-    cwd: world.cwd,
-    env,
-    stdio: ["ignore", output, output],
-    detached: true,
-  });
-  closeSync(output);
-  child.unref();
-  let ended = false;
-  child.once("exit", () => {
-    ended = true;
-  });
+  const where = { cwd: world.cwd, env: { ...withOptions(world.env, options) }, saidIn: outputPath };
+  const child = startDetached([process.execPath, ...ownScript(), "hub", "start", "--quiet"], where);
   const deadline = performance.now() + START_WAIT_MS;
   while (performance.now() < deadline) {
     const note = readNote(settings.stateDir);
@@ -134,7 +122,7 @@ async function startDetached(settings: ServeSettings, options: StartOptions, out
       out.line(`  running     in the background, pid ${note.pid}; \`${ownName(world.cwd)} hub stop\` ends it`);
       return EXIT.ok;
     }
-    if (ended) throw new CommandFailed(lastWords(outputPath), undefined);
+    if (child.hasEnded()) throw new CommandFailed(lastWords(outputPath), undefined);
     await Bun.sleep(LOOK_AGAIN_MS);
   }
   throw new CommandFailed(

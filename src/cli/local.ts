@@ -1,12 +1,12 @@
 // How a command reaches this machine's Runtime and the project of the folder it is called in. Starts the Runtime when it does not run.
-import { spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { findRuntime, type LocalRuntime } from "../client/local-runtime.ts";
 import { statePaths, stateRoot } from "../client/state-paths.ts";
 import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
 import { bindIfFree } from "./binding.ts";
+import { startDetached } from "./detached.ts";
 import { CommandFailed, EXIT, type World } from "./output.ts";
 import { findTarget } from "./target.ts";
 
@@ -55,21 +55,9 @@ export async function startRuntime(world: World): Promise<LocalRuntime> {
   const paths = statePaths(stateRoot(world.env));
   mkdirSync(paths.root, { recursive: true, mode: 0o700 });
   const said = join(paths.root, "kxm-runtime.out");
-  const file = openSync(said, "w", 0o600);
-  const [program, ...rest] = runtimeCommand();
-  const child = spawn(program!, [...rest, "run", "--json"], {
-    cwd: paths.root,
-    // A Runtime whose hub is named by the environment reports to the project that this command means.
-    env: { ...world.env, ...(world.env["KXM_URL"] && { KXM_PROJECT: findTarget(world, {}).project }) },
-    stdio: ["ignore", file, file],
-    detached: true,
-  });
-  closeSync(file);
-  child.unref();
-  let ended = false;
-  child.once("exit", () => {
-    ended = true;
-  });
+  // A Runtime whose hub is named by the environment reports to the project that this command means.
+  const env = { ...world.env, ...(world.env["KXM_URL"] && { KXM_PROJECT: findTarget(world, {}).project }) };
+  const child = startDetached([...runtimeCommand(), "run", "--json"], { cwd: paths.root, env, saidIn: said });
   const deadline = performance.now() + START_WAIT_MS;
   while (performance.now() < deadline) {
     try {
@@ -77,7 +65,7 @@ export async function startRuntime(world: World): Promise<LocalRuntime> {
     } catch (error) {
       if (!(error instanceof RuntimeRefusal)) throw error;
     }
-    if (ended) {
+    if (child.hasEnded()) {
       const words = (await Bun.file(said).text()).trim();
       // Another command may have started one at the same moment.
       const other = await connect(world).catch(() => undefined);
