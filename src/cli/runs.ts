@@ -271,7 +271,7 @@ function showList(out: Output, rows: Stored[]): void {
 }
 
 function showRun(out: Output, run: View): void {
-  const { used, limits, queue, asked, uncertain } = run as any;
+  const { used, limits, queue, asked, uncertain } = run;
   out.facts([
     ["run", run["runId"]],
     ["title", run["title"]],

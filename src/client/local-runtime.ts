@@ -34,7 +34,8 @@ export function readEndpoint(root: string): Endpoint {
   const db = new Database(paths.registry, { readwrite: true, create: false });
   try {
     db.run("pragma busy_timeout = 250");
-    const row = db.query("select runtime_id as runtimeId, pid, port, state from supervisor where id = 1").get() as any;
+    type Row = { runtimeId: string; pid: number; port: number | null; state: string };
+    const row = db.query<Row, []>("select runtime_id as runtimeId, pid, port, state from supervisor where id = 1").get();
     if (row?.state !== "running" || !row.port) throw none(row?.state === "running" ? "it is starting" : "it was stopped");
     return { url: `http://127.0.0.1:${row.port}`, token: readFileSync(paths.token, "utf8").trim(), runtimeId: row.runtimeId, pid: row.pid };
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { IdPrefix } from "../protocol/ids.ts";
 import { type Compiled, compile } from "./compiled.ts";
-import type { Dialect, Slots } from "./dialect.ts";
+import type { Dialect, Query, Row, Slots } from "./dialect.ts";
 import { sqliteTables } from "./schema-kit.ts";
 import { everySlot } from "./slots.ts";
 import {
@@ -108,13 +108,13 @@ export function sqliteDialect(pick: () => Connection, options: { onFailure: OnFa
     kind: "sqlite",
     db,
     tables: sqliteTables,
-    one: (query) => {
+    one: <Q extends Query>(query: Q) => {
       const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().one(slots) as any);
+      return async (slots?: Slots) => guarded(() => it().one(slots) as Row<Q> | undefined);
     },
-    all: (query) => {
+    all: <Q extends Query>(query: Q) => {
       const it = lazily(query);
-      return async (slots?: Slots) => guarded(() => it().all(slots) as any);
+      return async (slots?: Slots) => guarded(() => it().all(slots) as Row<Q>[]);
     },
     run: (query) => {
       const it = lazily(query);
@@ -124,7 +124,7 @@ export function sqliteDialect(pick: () => Connection, options: { onFailure: OnFa
     },
     locked: (query) => query,
     insertAll: (table) => {
-      const it = lazily(db.insert(table).values(everySlot(table) as any));
+      const it = lazily(db.insert(table).values(everySlot(table) as never));
       return async (rows) =>
         guarded(() => {
           for (const row of rows) it().run(row);

@@ -154,7 +154,7 @@ function commitOnce<T>(tables: Stores, generation: number, path: string, rule: (
     assertOurs(db, generation);
     context.writing = true;
     const value = rule(tables.write);
-    assert(typeof (value as any)?.then !== "function", "a rule of commit must be synchronous");
+    assert(typeof (value as { then?: unknown } | undefined)?.then !== "function", "a rule of commit must be synchronous");
     events.unsaved.flush();
     committing = true;
     db.run("commit");
@@ -269,4 +269,4 @@ function openTables(context: StoreContext, { redactor, projectId, runtimeId }: S
 
 type Table = { read: object; write?: object };
 const mapTables = <T extends Record<string, Table>, R>(tables: T, pick: (table: any) => R): { [K in keyof T]: T[K]["read"] } =>
-  Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, pick(table)])) as any;
+  Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, pick(table)])) as never;
