@@ -14,8 +14,11 @@ for (const [address, prefix] of [
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
   ["192.0.2.0", 24],
+  ["192.31.196.0", 24], // with the two below: AS112 and AMT, anycast that ends wherever the network around it says
+  ["192.52.193.0", 24],
   ["192.88.99.0", 24],
   ["192.168.0.0", 16],
+  ["192.175.48.0", 24],
   ["198.18.0.0", 15],
   ["198.51.100.0", 24],
   ["203.0.113.0", 24],
@@ -31,6 +34,7 @@ for (const [address, prefix] of [
   ["2001::", 23],
   ["2001:db8::", 32],
   ["2002::", 16],
+  ["3fff::", 20],
 ] as const)
   PRIVATE_6.addSubnet(address, prefix, "ipv6");
 
