@@ -131,8 +131,8 @@ function ended(url: string, { timeoutMs, signal }: Exchange, cause: unknown): Er
   if (signal?.aborted) return signal.reason instanceof Error ? signal.reason : new DOMException("aborted", "AbortError");
   if (cause instanceof Error && cause.name === "TimeoutError")
     return new HubTimeout(`the hub at ${url} did not answer within ${timeoutMs} ms`, { cause });
-  const { code } = (cause ?? {}) as { code?: unknown };
-  const refused = code === "ConnectionRefused" || code === "ECONNREFUSED";
+  const { code, cause: within } = (cause ?? {}) as { code?: unknown; cause?: { code?: unknown } }; // Node says why one level below
+  const refused = code === "ConnectionRefused" || code === "ECONNREFUSED" || within?.code === "ECONNREFUSED";
   return new HubUnreachable(url, refused ? "nothing listens there" : "the connection failed", { cause });
 }
 
