@@ -49,7 +49,10 @@ export function addConnect(program: Command): void {
           .option("--print", "show the entry and change nothing")
           .option("--remove", "take the entry out"),
       run: ({ args: [name], options, out, world }) => {
-        if (name === undefined) return showAll(out, world);
+        if (name === undefined) {
+          if (options.remove || options.print) throw new UsageError(`name the program: ${PROGRAMS.map((one) => one.name).join(", ")}`);
+          return showAll(out, world);
+        }
         const found = PROGRAMS.find((one) => one.name === name);
         if (!found) {
           const close = nearest(
@@ -86,7 +89,7 @@ async function connectOne(program: ConnectProgram, options: ConnectOptions, out:
   const after = edited(program, before ?? "", options.remove ? undefined : entry, path);
   const changed = after !== (before ?? "") && !(options.remove && before === undefined);
   if (options.remove && changed) takeOut(program, path, after, world);
-  else if (changed) write(path, after, before !== undefined, true);
+  else if (changed) write(path, after, before !== undefined, !hasEntry(program, before ?? ""));
   const { url, agentToken } = findTarget(world, options);
   const hub = options.remove ? undefined : { url, answers: await answers(url) };
   const shown = relative(world.cwd, path).startsWith("..") ? path : relative(world.cwd, path);
@@ -124,6 +127,10 @@ function edited(program: ConnectProgram, text: string, entry: Record<string, unk
   if (JSON.stringify(known) === JSON.stringify(entry)) return text;
   return editJson(text, place, entry, path);
 }
+
+/** Whether the hub stands in the file already: then what was there before the first entry is kept, or there was nothing. */
+const hasEntry = ({ format, key }: ConnectProgram, text: string): boolean =>
+  (format === "toml" ? readToml(text, [...key, SERVER]) : readJson(text, [...key, SERVER])) !== undefined;
 
 /** How the program is to reach this hub: by starting `kxm mcp`, or by its address. No token is ever written. */
 function wayOf(program: ConnectProgram, options: ConnectOptions, world: World): Way {

@@ -1,6 +1,6 @@
 // Writing the hub into other programs' configuration: each program's file, nothing else of it changed, taken out again without a trace.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { editToml } from "../../src/cli/config-edit.ts";
 import { PROGRAMS } from "../../src/cli/connect-programs.ts";
@@ -90,6 +90,12 @@ test("taking it out leaves a file that was there before as it was, and never rem
   await kxm("connect", "claude");
   await kxm("connect", "claude", "--remove");
   expect([get(".mcp.json"), existsSync(at(".mcp.json.before-kxm"))]).toEqual([empty, false]);
+  rmSync(at(".mcp.json"));
+  await kxm("connect", "claude", "--project", "one");
+  await kxm("connect", "claude", "--project", "two"); // changes our own entry: nothing of before is there to keep
+  await kxm("connect", "claude", "--remove");
+  expect([existsSync(at(".mcp.json")), existsSync(at(".mcp.json.before-kxm"))]).toEqual([false, false]);
+  expect((await kxm("connect", "--remove")).code).toBe(2);
   await kxm("connect", "gemini");
   put(".gemini/settings.json", get(".gemini/settings.json").replace("{", "{ // mine"));
   await kxm("connect", "gemini", "--remove");
