@@ -148,7 +148,7 @@ export const screens: readonly Screen[] = [
 ];
 
 /** What an event says, in the order people ask: where, who, what came of it, in whose words. */
-function said({ payload, redaction }: SyncEvent): Child {
+function said({ eventType, payload, redaction }: SyncEvent): Child {
   const {
     stepId,
     fromStepId,
@@ -170,7 +170,7 @@ function said({ payload, redaction }: SyncEvent): Child {
   const files = fileChanges?.reduce((sum, { added = [], modified = [], deleted = [] }) => sum + added.length + modified.length + deleted.length, 0);
   const parts: Child[] = [
     fromStepId
-      ? `${fromStepId} → ${toStepId ?? "the end"}`
+      ? `${fromStepId} → ${toStepId ?? (eventType === "step.entered" ? stepId : "the end")}`
       : stepId && `${stepId}${stepAttempt && stepAttempt > 1 ? `, attempt ${stepAttempt}` : ""}`,
     agentId,
     outcome ?? status,
