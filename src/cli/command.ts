@@ -137,9 +137,20 @@ export const duration =
     const [, count, unit] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) ?? [];
     const ms = count === undefined ? Number.NaN : Number(count) * UNITS[unit!]!;
     if (!(ms >= minMs && ms <= maxMs))
-      throw new UsageError(`${JSON.stringify(text)} is not a time span from ${spell(minMs)} to ${spell(maxMs)}, such as 30s, 5m or 2h`);
+      throw new UsageError(
+        `${JSON.stringify(text)} is not a time span from ${spell(minMs)} to ${spell(maxMs)}, such as ${fittingSpans(minMs, maxMs)}`,
+      );
     return ms;
   };
+
+/** Up to three spans that would be taken. */
+const fittingSpans = (minMs: number, maxMs: number): string => {
+  const fitting = [500, 10_000, 30_000, 300_000, 7_200_000, 604_800_000].filter((ms) => ms >= minMs && ms <= maxMs).slice(-3);
+  return (fitting.length > 0 ? fitting : [maxMs])
+    .map(spell)
+    .join(", ")
+    .replace(/, (?=[^,]*$)/, " or ");
+};
 
 /** Milliseconds as a short time span. */
 export function spell(ms: number): string {

@@ -82,7 +82,7 @@ export function eventLine({ eventType, payload, occurredAt }: RunEvent): { text:
   const { stepId = "", status, outcome, summary, reason, agentId, stepAttempt } = payload;
   switch (eventType) {
     case "run.created":
-      return line(`run ${payload["displayTitle"] ? `"${payload["displayTitle"]}"` : ""} of workflow ${payload["workflowId"]}`);
+      return line(`run ${payload["displayTitle"] ? `"${payload["displayTitle"]}" ` : ""}of workflow ${payload["workflowId"]}`);
     case "run.status_changed": {
       const tone =
         status === "completed" ? "good" : status === "failed" || status === "blocked_uncertain" ? "bad" : status === "waiting" ? "warn" : "dim";

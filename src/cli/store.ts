@@ -97,7 +97,11 @@ function fileOf({ dataPath, databaseUrl }: ServeSettings, instead: string): stri
 }
 
 function requireFile(path: string) {
-  if (!existsSync(path)) throw new CommandFailed(`there is no store at ${path}`, "Name the data file with KXM_DATA_PATH, or start a hub first.");
+  if (!existsSync(path))
+    throw new CommandFailed(
+      `there is no store at ${path}`,
+      "Run it in the hub's folder, name the data file with KXM_DATA_PATH, or start a hub first.",
+    );
 }
 
 const STEPS: Record<string, string> = { copy: "copying", hash: "hashing", pages: "checking pages" };

@@ -24,7 +24,8 @@ export function addToken(program: Command): void {
   define<CreateOptions>(token, {
     usage: "create",
     summary: "make a token and print it, this once",
-    details: "With --project the token opens that project alone; scope project always needs one. With --agent it speaks for that agent alone.",
+    details:
+      "With --project the token opens that project alone; scope project always has one, the folder's unless it is named. With --agent it speaks for that agent alone. From the first token of scope project on, a project lets nobody in without a token, also after that one has ended: set KXM_TOKEN for its agents and Runtimes.",
     examples: [
       "kxm token create --scope operator --name laptop --expires 90d",
       "kxm token create --scope project --project shop --name ci",
@@ -53,6 +54,7 @@ export function addToken(program: Command): void {
       out.result(answer.body, () => {
         out.line(answer.body.secret);
         out.note(`This is the only time it is shown. ${describe(answer.body.token)}`);
+        if (scope === "project") out.note(`From now on agents and Runtimes of ${project} must show a token: set KXM_TOKEN where they run.`);
       });
     },
   });

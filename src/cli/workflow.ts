@@ -72,7 +72,7 @@ function addReading(workflow: Command) {
             { title: "stage", value: ({ currentStage }) => currentStage },
             { title: "updated", value: ({ updatedAt }) => ago(updatedAt), align: "right" },
           ],
-          "You coordinate no run. A signed delivery starts one: kxm workflow start --help",
+          "You coordinate no run in this project; --project and --as before the command name another and whose. To start one: kxm workflow start --help",
         ),
       );
     },

@@ -36,7 +36,8 @@ const SEE_VERIFY = "See `kxm verify`. Earlier backups may be whole; keep them.";
 export async function backUp(options: { path: string; target: string; now: number } & VerifyOptions): Promise<Manifest> {
   const { path, now, onProgress = () => {} } = options;
   const target = resolve(options.target);
-  if (!existsSync(path)) throw new StoreRefused("backup_missing", `there is no store at ${path}`, "Name the data file with KXM_DATA_PATH.");
+  if (!existsSync(path))
+    throw new StoreRefused("backup_missing", `there is no store at ${path}`, "Run it in the hub's folder, or name the data file with KXM_DATA_PATH.");
   if (existsSync(target)) throw new StoreRefused("backup_exists", `${target} exists already`, "Choose another name; a backup never replaces a file.");
   const partial = `${target}.partial`;
   rmSync(partial, { force: true });

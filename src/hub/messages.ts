@@ -120,7 +120,7 @@ async function findTarget(tx: Tx, sender: Party, { target, allowOffline }: SendR
   const byId = AGENT_ID.test(target) ? await tx.agents.find(target) : undefined;
   const recipient = byId?.project === sender.project ? byId : await tx.agents.findTarget(sender.project, target);
   if (recipient?.id === sender.id) throw new HubError("self_target", "an agent cannot write to itself");
-  if (!recipient) throw new HubError("target_not_found", "no agent of this name or id is known in the project");
+  if (!recipient) throw new HubError("target_not_found", `no agent of this name or id is known in the project ${sender.project}`);
   if (recipient.retiredAt !== null) throw new HubError("target_not_found", `${recipient.name} is retired`);
   if (recipient.online === 0 && !allowOffline) throw new HubError("target_not_found", `${recipient.name} is offline`);
   return recipient;

@@ -63,7 +63,7 @@ test("a mistyped command, group or option names the one that was meant, with cod
   expect(await said("lease", "renew", "x")).toContain("--token");
   expect(await said("peer", "send")).toContain("target");
   expect(await said("xyzzy")).toContain("unknown command 'xyzzy'");
-  expect(await said("lease", "acquire", "x", "--ttl", "soon")).toContain("30s, 5m or 2h");
+  expect(await said("lease", "acquire", "x", "--ttl", "soon")).toContain("from 5s to 10m, such as 10s, 30s or 5m");
 });
 
 test("a mistake that is shown again cannot move the terminal", async () => {

@@ -40,7 +40,7 @@ test("several recipients, typed and picked: each has its own outcome, and those 
   expect(textsOf(answer.html, "h1")).toEqual(["Sent to 2 of 3"]);
   expect(textsOf(answer.html, "tbody .status")).toEqual([
     "stored on its way",
-    "refused No agent of this name or id is known in the project.",
+    "refused No agent of this name or id is known in the project shop.",
     "stored on its way",
   ]);
   expect(attributesOf(answer.html, ".head__actions a", "href")).toEqual(["/messages/new?to=nobody&project=shop&correlation=t-9"]);

@@ -137,7 +137,10 @@ function readSecret(reader: Reader, name: "secret" | "signalSecret", environment
   if (own !== undefined && fromEnvironment !== undefined) return reader.fail(name, `give ${name} or ${name}Env, not both`);
   if (fromEnvironment === undefined) return reader.optionalText(name, 512, 16);
   const value = typeof fromEnvironment === "string" ? environment[fromEnvironment]?.trim() : undefined;
-  if (value === undefined) return reader.fail(`${name}Env`, "names an environment variable that is not set");
+  if (value === undefined) {
+    const shown = /^[A-Z][A-Z0-9_]{0,63}$/.test(String(fromEnvironment)) ? ` (${fromEnvironment})` : ""; // anything else may be a secret put there by mistake
+    return reader.fail(`${name}Env`, `names an environment variable that is not set${shown}`);
+  }
   return value.length >= 16 && value.length <= 512 ? value : reader.fail(`${name}Env`, "names a value that must have 16 to 512 characters");
 }
 
