@@ -29,6 +29,7 @@ const FOLLOWED_MS_MAX = 30_000;
 /** Less than this is how exactly two clocks can be read, not sleep. */
 const SLEEP_MS_MIN = 100;
 
+/** A clock for one hub, which never goes back. @param sources replaced by tests */
 export function createClock(sources: TimeSources = system): HubClock {
   let base = sources.wall() - sources.steady();
   let asleep = sleepOf(sources);

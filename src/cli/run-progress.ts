@@ -18,6 +18,7 @@ export type Progress = {
   stepsDone: number;
 };
 
+/** A run of which nothing was heard yet. */
 export const newProgress = (): Progress => ({
   started: Date.now(),
   status: "created",

@@ -74,6 +74,7 @@ export function writePrivate(path: string, text: string): void {
 const notePath = (stateDir: string) => join(stateDir, "hub.json");
 const tokenPath = (stateDir: string) => join(stateDir, "admin.token");
 
+/** Says which hub serves this state folder, for its owner alone. */
 export const writeNote = (stateDir: string, note: HubNote): void => writePrivate(notePath(stateDir), `${JSON.stringify(note, undefined, 2)}\n`);
 
 /** Removes the note if it is still this process's. */

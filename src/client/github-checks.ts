@@ -2,6 +2,7 @@
 
 /** A check run, as far as a verdict needs it. */
 export type CheckRun = { name: string; status: string; conclusion: string | null; html_url?: string };
+/** How the checks of a commit stand together. */
 export type Verdict = { done: boolean; passed: boolean; total: number; failed: CheckRun[]; running: CheckRun[] };
 
 const PER_PAGE = 100;

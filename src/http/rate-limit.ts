@@ -8,6 +8,7 @@ const BUCKETS_MAX = 20_000;
 /** Names up to here are kept as they are: ids and addresses. What a header may hold beyond that is kept as a hash, or it would fill the memory, too. */
 const NAME_MAX = 80;
 
+/** Who asked how often. Buckets are names of callers; times are milliseconds by the clock of whoever counts. */
 export interface RateLimit {
   /** Counts a request and returns the headers of its answer. @throws HubError rate_limited with retryAfterSeconds */
   count(bucket: string, now: number): { limit: number; remaining: number };

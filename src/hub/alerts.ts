@@ -73,6 +73,7 @@ export async function list(
   return { alerts: shown.map(alertOf), ...(rows.length > limit && { next: shown.at(-1)!.id }) };
 }
 
+/** An alert as callers of the API see it. */
 export const alertOf = (row: AlertRow): Alert => ({
   id: row.id,
   project: row.project,

@@ -10,6 +10,7 @@ import type { By } from "./alerts.ts";
 import * as rules from "./approval-rules.ts";
 import type { Hub } from "./hub.ts";
 
+/** What a person decides, over the hash of the content that was shown. */
 export type DecisionRequest = { decision: Decision; reason?: string | undefined; contentHash: string };
 
 /** Decides and sends the decision to the Runtime. @param project the caller's only project, or null for every one */

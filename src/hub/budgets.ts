@@ -9,11 +9,13 @@ import { type By, raise } from "./alerts.ts";
 import { byTime, type CostSum, dayOf, monthOf } from "./costs.ts";
 import type { Hub } from "./hub.ts";
 
+/** How much of a budget is used: within, near or over. */
 export type BudgetLevel = BudgetRow["level"];
 /** From this part of a budget on it asks for attention. */
 const NEAR = 0.8;
 const MILLIONTHS = 1_000_000;
 const PROJECTS_PAGE = 500;
+/** An ISO 4217 code. */
 export const CURRENCY = /^[A-Z]{3}$/;
 
 /** A budget with what was spent of it in the period that is going on. Money in units of its currency. */
@@ -42,6 +44,7 @@ export async function uses(read: Stores, projects: readonly string[], all: reado
   );
 }
 
+/** A budget as a person sets it. `project` is empty for all projects together; `amount` is in units of the currency. */
 export type NewBudget = { project: string; period: BudgetRow["period"]; currency: string; amount: number };
 
 /**

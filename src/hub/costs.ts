@@ -130,6 +130,7 @@ function plus(a: CostRow, b: Omit<CostFigures, "currency">): CostRow {
   return sum;
 }
 
+/** A sum of nothing. @param name what it is the sum of: an agent, a model, a program, a machine or a run */
 export const emptySum = (name = ""): CostSum => ({ name, costs: {}, estimated: {}, tokens: 0, cacheReadTokens: 0, uses: 0, unknown: 0 });
 
 function addTo(sum: CostSum, { currency, ...row }: CostFigures): CostSum {

@@ -15,6 +15,7 @@ export interface Joined {
   position: number;
   leave(): void;
 }
+/** One follower per project and process, shared by all who listen. */
 export interface Feeds {
   /** @param subjectId only events about this one thing */
   join(project: string, listener: Listener, subjectId?: string): Promise<Joined>;

@@ -13,6 +13,7 @@ export interface Known {
   hasProjectToken(project: string): Promise<boolean>;
 }
 
+/** What every request asks, remembered until a commit changes it; on PostgreSQL, where other hubs commit, too, read each time. */
 export function createKnown({ kind, read, onCommitted }: Engine): Known {
   if (kind !== "sqlite") return { agent: (id) => read.agents.find(id), hasProjectToken: (project) => read.tokens.hasProjectToken(project) };
   const agents = new Map<string, AgentRow>();

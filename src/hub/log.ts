@@ -2,6 +2,7 @@
 
 /** One line: what happened, and members that name things by id. Values are written as JSON, so no text can forge a line. */
 export type LogLine = { event: string; level?: "info" | "warn" | "error" } & Record<string, string | number | boolean | null | undefined>;
+/** Writes one line. */
 export type Log = (line: LogLine) => void;
 
 /** For tests and tools that want silence. */

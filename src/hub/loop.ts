@@ -61,6 +61,7 @@ export const jobsOf = ({ settings }: Pick<Hub, "settings">): Job[] => {
   ];
 };
 
+/** The hub's own work, on its way. */
 export interface Loop {
   /** Runs every job that is due now by the hub's clock. For tests; `start` calls it. @returns what changed, by job */
   runOnce(): Promise<Record<string, number | Record<string, number>>>;

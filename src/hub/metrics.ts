@@ -37,6 +37,7 @@ export interface Metrics {
   read(): ReadonlyMap<Counter, number>;
 }
 
+/** Counters that start at nothing. */
 export function createMetrics(): Metrics {
   const counts = new Map<Counter, number>(COUNTERS.map((name) => [name, 0]));
   return {

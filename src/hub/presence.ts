@@ -27,6 +27,7 @@ export interface Presence {
   unheard: { agents: Map<string, string>; since: number; until: number };
 }
 
+/** Signs of life of one process; nobody was seen yet. */
 export function createPresence(): Presence {
   const seen = new Map<string, { at: number; project: string }>();
   let unwritten = new Map<string, number>();

@@ -8,6 +8,7 @@ const measure = (entry: object) => Buffer.byteLength(JSON.stringify(entry)) + 1;
 const measured = new WeakMap<object, number>();
 const bytesOf = (entry: object) => measured.get(entry) ?? measure(entry);
 
+/** A section that nothing was put into. */
 export const emptySection = <E extends object>(): Section<E> => ({ items: [], bytes: 0, dropped: 0 });
 
 /**

@@ -8,6 +8,7 @@ const CURRENCIES_MAX = 4;
 const MODEL_CHARS = 120;
 const TOKENS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
 
+/** No use at all. @param name what it is the sum of: a model, an agent, or `total` */
 export const emptySum = (name: string): UsageSum => ({
   name,
   inputTokens: 0,

@@ -32,6 +32,7 @@ export type Consequence =
   | { kind: "approval_moot"; id: string }
   | ({ kind: "used" } & Used);
 
+/** What a run comes to before its first event. */
 export const emptyProjection = (): RunProjection => ({
   transitions: 0,
   degraded: 0,

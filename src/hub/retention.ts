@@ -42,6 +42,7 @@ export const keptFor = (hub: Pick<Hub, "settings">) =>
     costSums: COST_RETENTION_MS,
     sessions: 0,
   }) as const;
+/** The kinds of records that have a time. */
 export type Kept = keyof ReturnType<typeof keptFor>;
 
 /** Deletes that would follow from a clock that jumped must wait: what two rounds in a row agree on is old. Times by the hub's clock. */

@@ -9,6 +9,7 @@ import * as messages from "./messages.ts";
 
 /** A person who acts, for the log and the audit. */
 export type Person = { id: string; audit: AuditNote };
+/** How many leases were given up and messages ended with the agent. */
 export type Retired = { leases: number; messages: number };
 
 /** Leases and messages that one write ends. */

@@ -7,6 +7,7 @@ import { SAVED_VIEW_NAME_MAX, SAVED_VIEW_QUERY_MAX, SAVED_VIEWS_MAX } from "../p
 import type { By } from "./sessions.ts";
 
 type Who = Pick<SessionRow, "role" | "project" | "tokenId">;
+/** A list by its name: the place it is of, and the parameters of its address. */
 export type SavedView = Pick<SavedViewRow, "id" | "place" | "query" | "name">;
 
 /** Somebody who signs in again with the same credential and the same rights is the same person. A link without a token is this hub's own operator. */

@@ -8,6 +8,7 @@ import {
   STREAMS_PER_TOKEN_MAX,
 } from "../protocol/limits.ts";
 
+/** What an operator can set, checked and with its defaults. */
 export interface HubSettings {
   /** Name or address the hub listens on. */
   host: string;

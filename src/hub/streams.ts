@@ -18,6 +18,7 @@ import * as tokens from "./tokens.ts";
 /** Which stream an agent asks for. `lastEventId` is whatever the client sent; `token` is what opened the project, and revoking it ends the stream. */
 export type StreamRequest = { agent: AgentRow; presenceOnly: boolean; lastEventId: string | null; token?: OpenedBy };
 type OpenedBy = { actor: string; project: string | null };
+/** The streams of one process. */
 export interface Streams {
   /** Call it before the answer starts. @throws HubError too_many_streams, presence_stream_forbidden */
   admit(request: StreamRequest): void;

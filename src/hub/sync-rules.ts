@@ -18,6 +18,7 @@ const RANGE_FACTOR = 4;
 
 /** An event that passed the schema, with its canonical bytes and their hash. */
 export type Received = { event: SyncEvent; hash: string; record: string; bytes: number };
+/** What became of one event. `existingHash` is that of what is stored under its sequence, for a caller that may know it. */
 export type Verdict = { outcome: "accepted" | "duplicate" | "conflict" | "rejected"; code?: ErrorCode; existingHash?: string };
 /** Events whose home is the Runtime that pushed them, and one of those that have another home. */
 export type Batch = { project: string; runtimeId: string; events: Received[]; mismatched?: SyncEvent | undefined };

@@ -123,6 +123,7 @@ export async function remove(tx: Tx, by: By, id: string): Promise<void> {
   record(tx, by, row, "endpoint.removed");
 }
 
+/** An endpoint, for update. @throws HubError endpoint_not_found */
 export async function lock(tx: Tx, id: string): Promise<WebhookRow> {
   const row = await tx.webhookEndpoints.lock(id);
   if (!row) throw new HubError("endpoint_not_found", `there is no webhook endpoint ${id}`);

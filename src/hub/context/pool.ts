@@ -18,6 +18,7 @@ export interface PoolItem {
   tokens: number;
   live: boolean;
 }
+/** What one project knows, in memory, ready to be asked. */
 export interface Pool {
   readonly items: ReadonlyMap<string, PoolItem>;
   readonly index: Bm25;
@@ -25,6 +26,7 @@ export interface Pool {
   ofKind(kind: ContextKind): readonly PoolItem[];
   readonly superseded: number;
 }
+/** The pools of a process, each made when it is first asked for. */
 export interface Pools {
   /** The project's pool as committed now. */
   get(read: Stores, project: string): Promise<Pool>;

@@ -10,6 +10,11 @@ import { lockRun } from "./runs.ts";
 
 export type DegradationResult = { run: WorkflowRun; approval: DegradationApproval; duplicate: boolean };
 
+/**
+ * Approves, once and with a reason, that the current stage passes with fewer producers than a requirement asks for.
+ * @throws HubError workflow_not_found, workflow_terminal, workflow_stage_not_found, workflow_stage_out_of_order, workflow_degradation_forbidden,
+ *   workflow_degradation_conflict
+ */
 export async function degrade(tx: Tx, runId: string, request: DegradationRequest, by: { actor: string } & AuditNote): Promise<DegradationResult> {
   const run = await lockRun(tx, runId);
   if (run.status !== "running" && run.status !== "waiting") throw new HubError("workflow_terminal", `the run is ${run.status}`);
