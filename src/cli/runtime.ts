@@ -98,6 +98,11 @@ function addBinding(runtime: Command) {
     run: async ({ options, out, world }) => {
       const { url, project, agentToken } = findTarget(world, options);
       const { hub } = await (await connectOrStart(world)).bind({ url, project, token: agentToken });
+      if (new URL(hub.url).origin !== new URL(url).origin)
+        throw new CommandFailed(
+          `this machine goes on reporting to ${hub.url}: the Runtime was started with KXM_URL`,
+          "`kxm runtime stop`, unset KXM_URL, and bind again.",
+        );
       out.result({ hub }, () => out.line(`this machine reports to ${hub.url} as project ${hub.project}`));
     },
   });
@@ -141,5 +146,9 @@ function showStatus(status: Status, out: Output) {
       ],
       "no project is registered yet: `kxm run` registers the one it is called in",
     );
+    if (sync.projects.some(({ lastError }) => lastError?.startsWith("invalid_auth")))
+      out.note(
+        "The hub asks for a token: `KXM_TOKEN=… kxm runtime bind`. A Runtime that was started with KXM_URL reads both only then: set both, `kxm runtime stop`, and the next command starts it.",
+      );
   });
 }
