@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000;
 const DAYS_MAX = 366;
 const DAYS = ["7", "30", "90", "365"];
 const WHAT: Record<(typeof TOKEN_SCOPES)[number], string> = {
-  project: "project: an agent’s or Runtime’s place in one project",
+  project: "project: an agent’s or Runtime’s place in one project, where all must show a token from then on",
   viewer: "viewer: reads metadata",
   operator: "operator: acts",
   admin: "admin: administers",
