@@ -186,10 +186,18 @@ describe("kxm skill install", () => {
     expect((await kxm("skill", "install")).stdout).toContain("was already in");
     await kxm("skill", "install", "--remove");
     expect(get("AGENTS.md")).toBe("# House rules\n\nBe kind.\n\n\nAfter.\n");
+    expect(existsSync(at(".claude/skills"))).toBe(false);
+    await kxm("skill", "install");
     expect(get(".claude/skills/kxm/SKILL.md")).toStartWith("---\nname: kxm\n");
+    put(".claude/skills/kxm/SKILL.md", "mine now");
+    await kxm("skill", "install", "--remove");
+    expect(get(".claude/skills/kxm/SKILL.md")).toBe("mine now");
   });
 
-  test("works in a repository without the file", () => {
+  test("works in a repository without the file, and leaves none", async () => {
+    await kxm("skill", "install");
+    await kxm("skill", "install", "--remove");
+    expect(existsSync(at("AGENTS.md"))).toBe(false);
     expect(withBlock("", LESSON)).toStartWith("<!-- kxm:begin -->");
     expect(withBlock("text", undefined)).toBe("text");
   });
