@@ -38,6 +38,14 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
       .from(documents)
       .where(eq(documents.docId, slot("docId"))),
   );
+  const newestIn = one(
+    db
+      .select({ docId: documents.docId })
+      .from(documents)
+      .where(and(gte(documents.docId, slot("from")), lt(documents.docId, slot("to"))))
+      .orderBy(desc(documents.docId))
+      .limit(1),
+  );
   const insert = run(db.insert(documents).values(everySlot(documents)));
   const update = run(
     db
@@ -130,6 +138,8 @@ export function searchStore({ db, kind, tables: { searchDocuments: documents, se
   return {
     findSubject: (kind: string, subjectId: string) => findSubject({ kind, subjectId }),
     isTaken: async (docId: number) => (await taken({ docId })) !== undefined,
+    /** The largest number from `from` and below `to`. */
+    newestIn: async (from: number, to: number) => (await newestIn({ from, to }))?.docId,
     insert: (row: SearchRow) => insert(row),
     update: (row: SearchRow) => update(row),
     setStatus: (docId: number, status: string | null) => setStatus({ docId, status }),

@@ -78,13 +78,25 @@ async function indexSome(hub: Hub, project: string): Promise<number> {
   return events.length;
 }
 
+/**
+ * A number for a document of a moment: newer ones have larger ones. A long run's documents share a moment and fill it; then the next number behind the
+ * last is taken, in a span that doubles, so that a few looks are enough however many there are.
+ */
+async function freeNumber(tx: Tx, at: number, offset: number): Promise<number> {
+  const first = at * DOC_STEP + offset;
+  if (!(await tx.search.isTaken(first))) return first;
+  for (let span = 1; ; span *= 2) {
+    const end = (at + span) * DOC_STEP;
+    const next = ((await tx.search.newestIn(first, end)) ?? first) + 1;
+    if (next < end) return next;
+  }
+}
+
 async function put(tx: Tx, document: Document, seq: number): Promise<void> {
   const known = await tx.search.findSubject(document.kind, document.subjectId);
   const scope = scopeOf(document);
   if (!known) {
-    let docId = document.at * DOC_STEP + (seq % DOC_STEP);
-    // A long run's documents share a moment: steps that double leave a block of any size in a few, where single ones would walk through all of it.
-    for (let step = 1; await tx.search.isTaken(docId); step *= 2) docId += step;
+    const docId = await freeNumber(tx, document.at, seq % DOC_STEP);
     return tx.search.insert({ ...document, docId, scope });
   }
   const sameText = known.title === document.title && known.body === document.body && known.scope === scope;

@@ -1,9 +1,11 @@
 // Search on both engines: what becomes findable, by whom, in which order, and that it follows changes and can be made anew.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Engine } from "../../src/db/engine.ts";
 import * as search from "../../src/hub/search.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import { WORLDS } from "../support/engines.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
+import { RUNTIME, syncEvent } from "../support/sync-events.ts";
 
 describe.each(WORLDS)("%s search", (_, open) => {
   let it: Fleet;
@@ -257,4 +259,33 @@ describe.each(WORLDS)("%s search", (_, open) => {
     const { hits, behind } = await search.find(it.hub, { project: undefined, agentName: undefined, mayRead: true }, { q: "quagga", limit: 20 });
     expect([hits.map((hit) => hit.project).sort(), behind]).toEqual([names.sort(), 0]);
   });
+
+  test("documents of one moment find their numbers in a few looks, however many there are", async () => {
+    await using own = await openFleet(open);
+    const [COUNT, AT_ONCE, name] = [6_000, 100, "long"];
+    const engine = own.hub.engine as { write: Engine["write"] };
+    const { write } = engine;
+    let looks = 0;
+    const counting =
+      <A extends unknown[], R>(look: (...of: A) => R) =>
+      (...of: A): R => {
+        looks++;
+        return look(...of);
+      };
+    engine.write = (of, rule) =>
+      write(of, (tx) => {
+        const counted = { ...tx.search, isTaken: counting(tx.search.isTaken), newestIn: counting(tx.search.newestIn) };
+        return rule(new Proxy(tx, { get: (target, part) => (part === "search" ? counted : Reflect.get(target, part)) }));
+      });
+    const told = (sequence: number) => syncEvent(sequence, { payload: { status: "running", summary: `long walk ${sequence}` } });
+    for (let first = 1; first <= COUNT; first += AT_ONCE) {
+      const events = Array.from({ length: AT_ONCE }, (_, index) => told(first + index));
+      await own.call(undefined, "POST", "/v1/sync/events", { project: name, runtimeId: RUNTIME, events });
+      await search.index(own.hub); // the clock stands: all of it is of one moment
+    }
+    expect(looks).toBeGreaterThan(COUNT);
+    expect(looks).toBeLessThan(COUNT * 5);
+    const found = await search.find(own.hub, { project: name, agentName: undefined, mayRead: true }, { q: "walk", limit: 5 });
+    expect(found.hits).toHaveLength(5);
+  }, 60_000);
 });
