@@ -72,7 +72,8 @@ async function indexSome(hub: Hub, project: string): Promise<number> {
   ).flat();
   await hub.engine.write(project, async (tx) => {
     if ((await tx.search.cursor(project)) !== after) return; // another hub was faster
-    for (const { document, seq } of documents) await put(tx, document, seq);
+    const next = new Map<number, number>();
+    for (const { document, seq } of documents) await put(tx, document, seq, next);
     await tx.search.moveCursor(project, last.seq);
   });
   return events.length;
@@ -82,8 +83,7 @@ async function indexSome(hub: Hub, project: string): Promise<number> {
  * A number for a document of a moment: newer ones have larger ones. A long run's documents share a moment and fill it; then the next number behind the
  * last is taken, in a span that doubles, so that a few looks are enough however many there are.
  */
-async function freeNumber(tx: Tx, at: number, offset: number): Promise<number> {
-  const first = at * DOC_STEP + offset;
+async function freeNumber(tx: Tx, at: number, first: number): Promise<number> {
   if (!(await tx.search.isTaken(first))) return first;
   for (let span = 1; ; span *= 2) {
     const end = (at + span) * DOC_STEP;
@@ -92,11 +92,14 @@ async function freeNumber(tx: Tx, at: number, offset: number): Promise<number> {
   }
 }
 
-async function put(tx: Tx, document: Document, seq: number): Promise<void> {
+/** @param next where the documents before this one left off, by the number they began at */
+async function put(tx: Tx, document: Document, seq: number, next: Map<number, number>): Promise<void> {
   const known = await tx.search.findSubject(document.kind, document.subjectId);
   const scope = scopeOf(document);
   if (!known) {
-    const docId = await freeNumber(tx, document.at, seq % DOC_STEP);
+    const wanted = document.at * DOC_STEP + (seq % DOC_STEP);
+    const docId = await freeNumber(tx, document.at, next.get(wanted) ?? wanted);
+    next.set(wanted, docId + 1);
     return tx.search.insert({ ...document, docId, scope });
   }
   const sameText = known.title === document.title && known.body === document.body && known.scope === scope;
