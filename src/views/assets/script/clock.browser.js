@@ -6,12 +6,13 @@ const listen = (name, act) => document.addEventListener(name, act);
 const say = (text) => {
   find("#announce").textContent = text;
 };
-
-let offset = Number(root.dataset.now) - performance.now();
-const hubNow = () => offset + performance.now();
+/** Milliseconds since the page began, whatever this machine's clock does meanwhile. */
+const elapsed = () => performance.now();
+let offset = Number(root.dataset.now) - elapsed();
+const hubNow = () => offset + elapsed();
 /** Delays only make the hub look earlier, so the latest reading wins, unless its clock was set back. */
 const hubSays = (now) => {
-  const next = now - performance.now();
+  const next = now - elapsed();
   if (next > offset || offset - next > 5000) offset = next;
 };
 

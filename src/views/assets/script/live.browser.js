@@ -18,13 +18,13 @@ function connect() {
   const url = new URL(root.dataset.events, location);
   if (lastId) url.searchParams.set("after", lastId);
   const mine = (source = new EventSource(url));
-  [retryAt, heardAt] = [undefined, performance.now()];
+  [retryAt, heardAt] = [undefined, elapsed()];
   const known = new Set();
   const on = (name, act) => {
     if (known.has(name)) return;
     known.add(name);
     mine.addEventListener(name, (event) => {
-      heardAt = performance.now();
+      heardAt = elapsed();
       if (event.lastEventId) lastId = event.lastEventId;
       const data = JSON.parse(event.data || "{}");
       if (data.now) hubSays(data.now);
@@ -50,7 +50,7 @@ function connect() {
 function lost() {
   close();
   lostAt ??= hubNow();
-  retryAt = performance.now() + Math.min(15_000, 500 * 2 ** tries++) * (0.8 + 0.4 * Math.random());
+  retryAt = elapsed() + Math.min(15_000, 500 * 2 ** tries++) * (0.8 + 0.4 * Math.random());
   // A stream does not say why it was refused; the page itself does.
   if (tries === 2)
     fetch(location, { redirect: "manual" }).then(
@@ -71,7 +71,7 @@ function showState() {
   const lag = oldest ? hubNow() - oldest : behind;
   const detail = {
     on: lag === undefined ? "" : lag < 10_000 ? `${(Math.max(0, lag) / 1000).toFixed(1)} s behind` : `${words(lag)} behind`,
-    retry: retryAt ? `try ${tries}, in ${Math.max(0, Math.ceil((retryAt - performance.now()) / 1000))} s` : "some parts are older",
+    retry: retryAt ? `try ${tries}, in ${Math.max(0, Math.ceil((retryAt - elapsed()) / 1000))} s` : "some parts are older",
     paused: waiting > 0 ? `${waiting} waiting` : "",
     gone: "sign in again",
     off: lostAt ? `since ${new Date(lostAt).toISOString().slice(11, 16)}` : "",
@@ -99,13 +99,13 @@ function pause() {
   showState();
 }
 function watch() {
-  const now = performance.now();
+  const now = elapsed();
   if (hiddenAt && now - hiddenAt > HIDDEN_MS) close();
   else if (source && beats && now - heardAt > SILENT_MS) lost();
   else if (!hiddenAt && retryAt && now >= retryAt) connect();
 }
 function seen() {
-  hiddenAt = document.hidden ? performance.now() : undefined;
+  hiddenAt = document.hidden ? elapsed() : undefined;
   if (!hiddenAt && !source) {
     lostAt ??= hubNow();
     connect();

@@ -77,10 +77,16 @@ listen("input", ({ target: box }) => {
   for (const option of all("[role=option]", listOf(box))) option.hidden = !option.textContent.toLowerCase().includes(box.value.trim().toLowerCase());
   choose(box, optionsOf(box)[0]);
 });
+for (const type of ["input", "focusin"])
+  listen(type, ({ target }) => {
+    target.shut = false;
+  });
 // A palette opens its first line on Enter; a filter searches for what is typed until a completion is chosen.
 listen("htmx:after:swap", ({ detail: { ctx } }) => {
   const box = ctx.sourceElement;
-  if (box.matches("[role=combobox]")) choose(box, find("a[role=option]", listOf(box)));
+  if (!box.matches("[role=combobox]")) return;
+  if (box.shut) listOf(box).replaceChildren(); // asked for before Escape, answered after it
+  choose(box, find("a[role=option]", listOf(box)));
 });
 function inBox(event) {
   const { key, target: box } = event;
@@ -92,6 +98,7 @@ function inBox(event) {
   else if (key === "Enter" && chosen) chosen.click();
   else if (key === "Tab" && !options[0].href && box.value.trim()) (chosen ?? options[0]).click();
   else if (key === "Escape" && !options[0].href) {
+    box.shut = true;
     listOf(box).replaceChildren();
     choose(box);
   } else return;
@@ -129,7 +136,7 @@ const keys = {
   k: () => move(-1),
   x: () => find("[data-row][aria-current=true] [data-pick]")?.click(),
   g: () => {
-    goingAt = performance.now();
+    goingAt = elapsed();
   },
 };
 listen("keydown", (event) => {
@@ -141,7 +148,7 @@ listen("keydown", (event) => {
   } else if (modified && key === "Enter" && target.matches("textarea")) target.form?.requestSubmit();
   else if (target.matches("[role=combobox]")) inBox(event);
   if (modified || event.altKey || find("dialog[open]") || target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
-  const going = performance.now() - goingAt < 1200;
+  const going = elapsed() - goingAt < 1200;
   goingAt = -Infinity;
   const place = going && find(`[data-go="${CSS.escape(key)}"]`);
   if (place) place.click();
