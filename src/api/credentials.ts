@@ -36,6 +36,7 @@ export type Credential =
   | "viewer"; // may read: viewer, operator or admin token
 
 const MINUTE_MS = 60_000;
+const REFUSED = "refused credentials";
 const FAILURES_TOTAL_MAX = 10 * AUTH_FAILURES_PER_MINUTE_MAX;
 const invalidAuth = () =>
   new HubError("invalid_auth", "the bearer token is missing or not valid here", { operation: "other", nextAction: "check_project_token" });
@@ -51,8 +52,8 @@ const RANK = { project: 0, viewer: 1, operator: 2, admin: 3 } as const;
 /** The checks over one hub. Failures are counted per claimed identity and in all, so that guessing gets 429 while right credentials still pass. */
 export function createCredentials(hub: Hub): Credentials {
   const { settings, engine } = hub;
-  const failures = createRateLimit({ max: AUTH_FAILURES_PER_MINUTE_MAX, windowMs: MINUTE_MS });
-  const allFailures = createRateLimit({ max: FAILURES_TOTAL_MAX, windowMs: MINUTE_MS });
+  const failures = createRateLimit({ max: AUTH_FAILURES_PER_MINUTE_MAX, windowMs: MINUTE_MS, what: REFUSED });
+  const allFailures = createRateLimit({ max: FAILURES_TOTAL_MAX, windowMs: MINUTE_MS, what: REFUSED });
   hub.sweepers.add(failures.sweep);
   const bearer = (request: Request) => /^Bearer ([^\s,]+)$/.exec(request.headers.get("authorization") ?? "")?.[1];
   const fail = (claimed: string, error: HubError): never => {

@@ -16,8 +16,8 @@ export interface RateLimit {
   sweep(now: number): void;
 }
 
-/** @param max requests per window and bucket  @param windowMs length of a window in milliseconds */
-export function createRateLimit({ max, windowMs }: { max: number; windowMs: number }): RateLimit {
+/** @param max requests per window and bucket  @param windowMs length of a window in milliseconds  @param what what is counted, for the refusal */
+export function createRateLimit({ max, windowMs, what = "requests" }: { max: number; windowMs: number; what?: string }): RateLimit {
   const windows = new Map<string, { startedAt: number; used: number }>();
   const sweep = (now: number) => {
     for (const [bucket, window] of windows) if (now - window.startedAt >= windowMs) windows.delete(bucket);
@@ -41,7 +41,7 @@ export function createRateLimit({ max, windowMs }: { max: number; windowMs: numb
       const remaining = Math.max(0, max - window.used);
       if (window.used > max) {
         const retryAfterSeconds = Math.max(1, Math.ceil((window.startedAt + windowMs - now) / 1000));
-        throw new HubError("rate_limited", `more than ${max} requests in ${windowMs} ms`, { retryAfterSeconds });
+        throw new HubError("rate_limited", `more than ${max} ${what} in ${windowMs} ms`, { retryAfterSeconds });
       }
       return { limit: max, remaining };
     },

@@ -32,3 +32,8 @@ test("names as long as a header may be do not fill the memory", () => {
   expect(used() - before).toBeLessThan(8_000_000); // the names alone are 48 MB
   expect(limit.count("still counting", 0).remaining).toBe(1);
 });
+
+test("a refusal says what was counted", () => {
+  const limit = createRateLimit({ max: 0, windowMs: 60_000, what: "refused credentials" });
+  expect(() => limit.count("a", 0)).toThrow("more than 0 refused credentials in 60000 ms");
+});
