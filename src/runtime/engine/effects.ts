@@ -48,10 +48,15 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
         promptHash,
       });
     },
-    retry: (tx, { runId, actor, source, commandId }, project) => {
+    retry: (tx, { runId, actor, source, commandId, payload }, project) => {
       const run = of(project).run(runId ?? "");
       if (!isOver(run))
         throw new RuntimeRefusal("run_not_accepting", `run ${run.runId} is ${run.status}: only a run that has ended can be run again`);
+      if (payload.stepId !== undefined)
+        throw new RuntimeRefusal(
+          "run_not_accepting",
+          `work is run again from its beginning, not from the step ${payload.stepId}: leave the step out`,
+        );
       const { workflowId, displayTitle, promptHash } = project.store.read.runs.find(run.runId)!;
       return {
         ...submit(tx, project, { intakeKey: commandId, source, submittedBy: actor, workflowId, displayTitle, promptHash }),
