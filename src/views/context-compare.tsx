@@ -3,13 +3,12 @@
 import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
-import { HubError } from "../protocol/errors.ts";
 import { REASON_MAX } from "../protocol/limits.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
-import { type Names, Origin } from "./context-value.tsx";
+import { KEY_MAX, type Names, Origin, valueOfForm } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
-import { link, stateLink } from "./links.ts";
+import { stateLink } from "./links.ts";
 import { Ask, type Question } from "./question.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
@@ -25,9 +24,7 @@ import { Line } from "./ui/untrusted.tsx";
 
 /** Keys of a project that are looked at, and shown. */
 const KEYS_LOOKED_AT = 50;
-const KEY_MAX = 200;
 const EVIDENCE_MAX = 4_000;
-const ID_MAX = 128;
 
 /** A key that says two things: its current values, and what is proposed against them. */
 export type Contradiction = { project: string; key: string; current: ContextItem[]; proposals: ContextItem[] };
@@ -286,16 +283,6 @@ const bothQuestion = (of: Contradiction, { id }: ContextItem): Question => ({
     </>
   ),
 });
-
-/** The value of a form, for those who may see its project. */
-function valueOfForm(visit: Visit): { project: string; itemId: string; back: string } {
-  const project = visit.form.get("project") ?? "";
-  visit.requireProject(project);
-  const itemId = visit.form.get("proposal") ?? "";
-  if (itemId === "" || itemId.length > ID_MAX) throw new HubError("state_proposal_not_found", "the form names no value");
-  const key = visit.form.get("key") ?? "";
-  return { project, itemId, back: key === "" || key.length > KEY_MAX ? link("/context", { project }) : stateLink(project, key) };
-}
 
 const decider = (visit: Visit, reason: string) => ({ promoter: visit.by.actor, ...visit.by, reason });
 

@@ -1,10 +1,16 @@
-// Who said a value of the context: one place, so that lists and comparisons say the same.
+// A value of the context: who said it, and which one a form means. One place, so that lists and comparisons say and do the same.
 /** @jsxImportSource #jsx */
 import type { Stores } from "../db/tx.ts";
 import type { ContextItem } from "../protocol/context.ts";
-import { agentLink } from "./links.ts";
+import { HubError } from "../protocol/errors.ts";
+import { agentLink, link, stateLink } from "./links.ts";
+import type { Visit } from "./screen.ts";
 import { Ref, shortId } from "./ui/reference.tsx";
 import { Line, Name } from "./ui/untrusted.tsx";
+
+const ID_MAX = 128;
+/** Characters of a state key. */
+export const KEY_MAX = 200;
 
 /** Names of agents by id. */
 export type Names = ReadonlyMap<string, string>;
@@ -31,3 +37,13 @@ export const Origin = ({ item, names }: { item: ContextItem; names: Names }) => 
     </>
   );
 };
+
+/** The value a form is about, for those who may see its project, and where to go afterwards. @throws HubError state_proposal_not_found */
+export function valueOfForm(visit: Visit): { project: string; itemId: string; back: string } {
+  const project = visit.form.get("project") ?? "";
+  visit.requireProject(project);
+  const itemId = visit.form.get("proposal") ?? "";
+  if (itemId === "" || itemId.length > ID_MAX) throw new HubError("state_proposal_not_found", "the form names no value");
+  const key = visit.form.get("key") ?? "";
+  return { project, itemId, back: key === "" || key.length > KEY_MAX ? link("/context", { project }) : stateLink(project, key) };
+}

@@ -4,7 +4,6 @@ import type { ContextItemRow } from "../db/schema.ts";
 import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
-import { HubError } from "../protocol/errors.ts";
 import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, personOf } from "./acts.tsx";
 import { here } from "./address.ts";
@@ -17,7 +16,7 @@ import {
   screens as decisions,
   questionsOf as decisionsOf,
 } from "./context-compare.tsx";
-import { type Names, namesOf, Origin } from "./context-value.tsx";
+import { type Names, namesOf, Origin, valueOfForm } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
 import { FileLinks } from "./file-links.tsx";
 import { link, stateLink } from "./links.ts";
@@ -36,8 +35,6 @@ import { Ago } from "./ui/time.tsx";
 import { Line, Untrusted } from "./ui/untrusted.tsx";
 
 const EVIDENCE_MAX = 4_000;
-const ID_MAX = 128;
-const KEY_MAX = 200;
 
 type Place = { project: string; key: string };
 type ContextData = {
@@ -189,22 +186,12 @@ const questionsOf = ({ id, project }: ContextItem): Question[] => {
   ];
 };
 
-/** The project and proposal of a form, for those who may see the project. */
-function proposalOf(visit: Visit): { project: string; proposalId: string; back: string } {
-  const project = visit.form.get("project") ?? "";
-  visit.requireProject(project);
-  const proposalId = visit.form.get("proposal") ?? "";
-  if (proposalId === "" || proposalId.length > ID_MAX) throw new HubError("state_proposal_not_found", "the form names no proposal");
-  const key = visit.form.get("key") ?? "";
-  return { project, proposalId, back: key === "" || key.length > KEY_MAX ? link("/context", { project }) : stateLink(project, key) };
-}
-
 const promote = screen({
   method: "POST",
   path: "/context/promote",
   role: "admin",
   run: (visit) => {
-    const { project, proposalId, back } = proposalOf(visit);
+    const { project, itemId: proposalId, back } = valueOfForm(visit);
     return act(visit, back, async () => {
       const lines = fieldOf(visit.form, "evidence", EVIDENCE_MAX).split("\n");
       const evidence = lines.map((line) => line.trim()).filter(Boolean);
@@ -219,7 +206,7 @@ const reject = screen({
   path: "/context/reject",
   role: "admin",
   run: (visit) => {
-    const { project, proposalId, back } = proposalOf(visit);
+    const { project, itemId: proposalId, back } = valueOfForm(visit);
     return act(visit, back, async () => {
       fieldOf(visit.form, "reason", REASON_MAX);
       const { id, audit } = personOf(visit);
