@@ -26,11 +26,12 @@ async function currentRun(hub: Hub, id: string): Promise<WorkflowRun> {
   const row = await hub.engine.read.workflows.find(id);
   if (!row) throw new HubError("workflow_not_found", `there is no workflow run ${id}`);
   if (row.waitingUntil === null || row.waitingUntil > hub.clock()) return runOf(row);
-  return hub.engine.write(row.project, async (tx) => {
-    const run = await lockRun(tx, id);
-    if (await failOverdue(tx, run)) hub.metrics.add("workflow_wait_timeouts");
-    return run;
+  const { run, timedOut } = await hub.engine.write(row.project, async (tx) => {
+    const locked = await lockRun(tx, id);
+    return { timedOut: await failOverdue(tx, locked), run: locked };
   });
+  if (timedOut) hub.metrics.add("workflow_wait_timeouts"); // a rule may run again: what it did is counted once it is stored
+  return run;
 }
 
 const listWorkflows = route({
