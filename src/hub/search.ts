@@ -31,9 +31,9 @@ export async function index(hub: Hub): Promise<number> {
   let count = 0;
   for (const { project } of await hub.engine.read.search.behind()) {
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const seen = await indexSome(hub, project);
+      const { seen, more } = await indexSome(hub, project);
       count += seen;
-      if (seen < EVENTS_AT_ONCE) break;
+      if (!more) break;
     }
   }
   return count;
@@ -49,8 +49,11 @@ async function catchUp(hub: Hub, project: string | undefined): Promise<number> {
   try {
     let left = SEARCH_EVENTS_MAX;
     for (const one of (await behind()).sort((a, b) => a.count - b.count)) {
-      for (let seen = EVENTS_AT_ONCE; left > 0 && seen === EVENTS_AT_ONCE; left -= Math.max(seen, EVENTS_PER_WRITE))
-        seen = await indexSome(hub, one.project);
+      for (let more = true; left > 0 && more; ) {
+        const round = await indexSome(hub, one.project);
+        left -= Math.max(round.seen, EVENTS_PER_WRITE);
+        more = round.more;
+      }
       if (left <= 0) break;
     }
   } catch (error) {
@@ -59,24 +62,27 @@ async function catchUp(hub: Hub, project: string | undefined): Promise<number> {
   return (await behind()).reduce((sum, { count }) => sum + count, 0);
 }
 
-async function indexSome(hub: Hub, project: string): Promise<number> {
+/**
+ * One write's worth of documents. The cursor stays before a run of which more is to be read than fits: the next round goes on with it.
+ * @returns how many events of the log and of runs were looked at, and whether there may be more
+ */
+async function indexSome(hub: Hub, project: string): Promise<{ seen: number; more: boolean }> {
   const { read } = hub.engine;
   const after = await read.search.cursor(project);
-  if ((await read.events.lastSeq(project)) <= after) return 0;
-  const events = await read.events.after(project, after, EVENTS_AT_ONCE);
+  const events = (await read.events.lastSeq(project)) > after ? await read.events.after(project, after, EVENTS_AT_ONCE) : [];
   const last = events.at(-1);
-  if (!last) return 0;
+  if (!last) return { seen: 0, more: false };
   const subjects = new Map(events.map((event) => [`${event.topic} ${event.subjectId}`, event]));
-  const documents = (
-    await Promise.all([...subjects.values()].map(async (event) => (await documentsOf(read, event)).map((document) => ({ document, seq: event.seq }))))
-  ).flat();
+  const found = await Promise.all([...subjects.values()].map(async (event) => ({ seq: event.seq, ...(await documentsOf(read, event)) })));
+  const through = Math.min(last.seq, ...found.filter(({ isCut }) => isCut).map(({ seq }) => seq - 1));
   await hub.engine.write(project, async (tx) => {
     if ((await tx.search.cursor(project)) !== after) return; // another hub was faster
     const next = new Map<number, number>();
-    for (const { document, seq } of documents) await put(tx, document, seq, next);
-    await tx.search.moveCursor(project, last.seq);
+    for (const { documents, seq } of found) for (const document of documents) await put(tx, document, seq, next);
+    if (through > after) await tx.search.moveCursor(project, through);
   });
-  return events.length;
+  const seen = found.reduce((sum, { documents }) => sum + documents.length, 0);
+  return { seen: Math.max(events.length, seen), more: events.length === EVENTS_AT_ONCE || through < last.seq };
 }
 
 /**
@@ -216,43 +222,39 @@ const SOURCES: Partial<Record<EventRow["topic"], (read: Stores, subject: Subject
       ? [{ ...BLANK, project, subjectId, kind: "context", at: row.createdAt, status: row.status, title: row.stateKey ?? row.kind, body: row.summary }]
       : [];
   },
-  async sync(read, { project, subjectId, at, data }) {
-    const { projectId } = data;
-    return typeof projectId === "string" ? runDocuments(read, { project, projectId, runId: subjectId, at }) : [];
-  },
 };
 
-const documentsOf = async (read: Stores, event: EventRow): Promise<Document[]> => (await SOURCES[event.topic]?.(read, event)) ?? [];
+/** `isCut`: the subject says more than was read. */
+type Found = { documents: Document[]; isCut: boolean };
+const documentsOf = async (read: Stores, event: EventRow): Promise<Found> =>
+  event.topic === "sync" ? runDocuments(read, event) : { documents: (await SOURCES[event.topic]?.(read, event)) ?? [], isCut: false };
 
-/** A Runtime's run, and those of its events that say something in words. */
-async function runDocuments(
-  read: Stores,
-  { project, projectId, runId, at }: { project: string; projectId: string; runId: string; at: number },
-): Promise<Document[]> {
-  const run = await read.sync.findRun(projectId, runId);
-  if (run?.project !== project) return [];
+/** A Runtime's run, and those of its events that say something in words, from where the ones before it left off. */
+async function runDocuments(read: Stores, { project, subjectId, at, data }: Subject): Promise<Found> {
+  const { projectId } = data;
+  const run = typeof projectId === "string" ? await read.sync.findRun(projectId, subjectId) : undefined;
+  if (run?.project !== project) return { documents: [], isCut: false };
   const id = `${run.projectId}/${run.runId}`;
   const base = { project, sender: run.homeRuntimeId, recipient: null, status: run.status };
-  const known = await read.search.findSubject("run", id);
-  const events = await read.sync.eventsAfter(run.projectId, run.runId, known?.through ?? 0, EVENTS_AT_ONCE);
+  const done = (await read.search.findSubject("run", id))?.through ?? 0;
+  const events = await read.sync.eventsAfter(run.projectId, run.runId, done, EVENTS_AT_ONCE);
   const told = events.flatMap(({ sequence, record }) => {
     const { payload, eventType } = JSON.parse(record) as { eventType: string; payload: Record<string, unknown> };
     const words = [payload["summary"], payload["reason"]].filter((value) => typeof value === "string").join("\n");
     return words === "" ? [] : [{ ...base, kind: "event", subjectId: `${id}/${sequence}`, at, title: eventType, body: words, through: 0 }];
   });
-  const through = events.at(-1)?.sequence ?? known?.through ?? 0;
-  return [
-    {
-      ...base,
-      kind: "run",
-      subjectId: id,
-      at: run.firstReceivedAt,
-      title: run.displayTitle ?? run.workflowId ?? run.runId,
-      body: [run.workflowId ?? "", run.runId].join("\n"),
-      through,
-    },
-    ...told,
-  ];
+  // Events that wait behind a gap are found, too, and are read again once it is filled: what fills it comes before them.
+  const through = Math.max(done, Math.min(run.cursor, events.at(-1)?.sequence ?? done));
+  const of: Document = {
+    ...base,
+    kind: "run",
+    subjectId: id,
+    at: run.firstReceivedAt,
+    title: run.displayTitle ?? run.workflowId ?? run.runId,
+    body: [run.workflowId ?? "", run.runId].join("\n"),
+    through,
+  };
+  return { documents: [of, ...told], isCut: events.length === EVENTS_AT_ONCE && through > done };
 }
 
 /** Who asks: an agent finds of messages only its own; somebody who may not read texts gets no snippets. */
@@ -338,8 +340,9 @@ export async function facets(hub: Hub, searcher: Searcher, q: string): Promise<S
   };
 }
 
-const isVisible = (row: SearchRow, { agentName }: Searcher) =>
-  agentName === undefined || row.kind !== "message" || row.sender === agentName || row.recipient === agentName;
+/** Names are compared as the index folds them: an agent may come back with another spelling of its name. */
+const isVisible = ({ kind, sender, recipient }: SearchRow, { agentName }: Searcher) =>
+  agentName === undefined || kind !== "message" || [sender, recipient].some((name) => name?.toLowerCase() === agentName.toLowerCase());
 
 function toHit(
   { kind, subjectId, project, at, title, sender, recipient, status, body }: SearchRow,

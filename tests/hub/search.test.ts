@@ -248,6 +248,48 @@ describe.each(WORLDS)("%s search", (_, open) => {
     expect([capped.total, capped.more]).toEqual([search.FACET_ROWS_MAX, true]);
   });
 
+  const push = (first: number, last: number, of: string, words: (sequence: number) => string) =>
+    it.call(undefined, "POST", "/v1/sync/events", {
+      project,
+      runtimeId: RUNTIME,
+      events: Array.from({ length: last - first + 1 }, (_, index) =>
+        syncEvent(first + index, {
+          projectId: `prj_${project.slice(1).padStart(16, "0")}`,
+          runId: of,
+          payload: { status: "running", summary: words(first + index) },
+        }),
+      ),
+    });
+
+  test("a burst of one run is searchable to its last word without another change of the run", async () => {
+    fresh();
+    const [ann] = [await join("ann"), await join("bob")];
+    for (let first = 1; first <= 1_201; first += 100) await push(first, Math.min(first + 99, 1_201), "run_000000000000b125", (n) => `burst word${n}`);
+    const message = await send(ann, "bob", "after the burst");
+    await search.index(it.hub);
+    for (const n of [1, 500, 501, 1_000, 1_001, 1_201]) expect([n, (await now(`word${n}`)).hits.length]).toEqual([n, 1]);
+    expect(await now("burst kind:message")).toMatchObject({ hits: [{ id: message }], behind: 0 });
+    expect(await search.index(it.hub)).toBe(0);
+  });
+
+  test("an event that came before the ones it follows is found, and so are those that fill the gap", async () => {
+    fresh();
+    await push(1, 1, "run_00000000000009a9", (n) => `gap word${n}`);
+    await push(4, 5, "run_00000000000009a9", (n) => `gap word${n}`);
+    expect((await now("word5")).hits).toHaveLength(1);
+    await push(2, 3, "run_00000000000009a9", (n) => `gap word${n}`);
+    for (const n of [1, 2, 3, 4, 5]) expect([n, (await now(`word${n}`)).hits.length]).toEqual([n, 1]);
+  });
+
+  test("an agent that registered again with another spelling still finds its messages", async () => {
+    fresh();
+    const [ann] = [await join("ann"), await join("Bob")];
+    const id = await send(ann, "bob", "the damson");
+    expect(await ids("damson", { agentName: "BOB" })).toEqual([id]);
+    expect(await ids("damson", { agentName: "ANN" })).toEqual([id]);
+    expect(await ids("damson", { agentName: "bobby" })).toEqual([]);
+  });
+
   test("a search over all projects finds what was just sent in each of them", async () => {
     const names: string[] = [];
     for (let n = 0; n < 5; n++) {
