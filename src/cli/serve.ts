@@ -61,7 +61,7 @@ export interface Serving {
  * @throws CommandFailed, StoreRefused when it cannot start; nothing is left open then
  */
 export async function serve(settings: ServeSettings, alarm: (text: string) => void): Promise<Serving> {
-  const definitions = loadDefinitions(settings.definitions, settings.env);
+  const definitions = loadDefinitions(settings.definitions, settings.env, alarm);
   plainFolder(settings.workspaceDir);
   privateFolder(settings.stateDir);
   const time = createClock();
@@ -109,7 +109,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     });
     let stopped: Promise<void> | undefined;
     const reload = () => {
-      hub.definitions = loadDefinitions(settings.definitions, settings.env);
+      hub.definitions = loadDefinitions(settings.definitions, settings.env, alarm);
       hub.log({ event: "definitions_loaded", count: hub.definitions.size });
       return hub.definitions.size;
     };

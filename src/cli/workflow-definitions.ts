@@ -1,8 +1,8 @@
 // Where the hub's workflow definitions come from: one variable with the JSON itself, or a file that can be reloaded while the hub runs.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Definitions, parseDefinitions } from "../hub/workflows/definitions.ts";
-import { CommandFailed } from "./output.ts";
+import { type DefinitionProblem, type Definitions, parseDefinitions } from "../hub/workflows/definitions.ts";
+import { CommandFailed, visible } from "./output.ts";
 
 type Env = Record<string, string | undefined>;
 
@@ -24,8 +24,15 @@ export function definitionSource(env: Env, cwd: string): DefinitionSource | unde
   return { variable: "KXM_WEBHOOK_WORKFLOWS_FILE", path, read: () => readFileSync(path, "utf8") };
 }
 
-/** Reads and checks the definitions as a whole. @throws CommandFailed that lists every problem with its place */
-export function loadDefinitions(source: DefinitionSource | undefined, env: Env): Definitions {
+/** One finding as a line. */
+export const findingLine = ({ line, path, message }: DefinitionProblem): string => visible(`line ${line}: ${path} ${message}`);
+
+/**
+ * Reads and checks the definitions as a whole.
+ * @param remark told of members that nothing reads
+ * @throws CommandFailed that lists every problem with its place
+ */
+export function loadDefinitions(source: DefinitionSource | undefined, env: Env, remark: (text: string) => void): Definitions {
   if (!source) return new Map();
   let json: string;
   try {
@@ -33,9 +40,10 @@ export function loadDefinitions(source: DefinitionSource | undefined, env: Env):
   } catch (error) {
     throw new CommandFailed(`${source.variable}: ${source.path} cannot be read: ${(error as Error).message}`, "Check the path and its permissions.");
   }
-  const { definitions, problems } = parseDefinitions(json, env);
+  const { definitions, problems, remarks } = parseDefinitions(json, env);
+  for (const one of remarks) remark(`${source.path ?? source.variable}, ${findingLine(one)}`);
   if (problems.length === 0) return definitions;
-  const lines = problems.map(({ path, message }) => `${path} ${message}`);
+  const lines = problems.map(findingLine);
   throw new CommandFailed(
     `${source.path ?? source.variable} has ${lines.length === 1 ? "a problem" : `${lines.length} problems`}:\n       ${lines.join("\n       ")}`,
     "Correct them all; `kxm workflow validate <file>` checks a file without a hub.",

@@ -10,6 +10,7 @@ import { asAgent, defaultName, type Terminal } from "./identity.ts";
 import { CommandFailed, EXIT, type Output, oneLine, UsageError } from "./output.ts";
 import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
 import { readText } from "./text.ts";
+import { findingLine } from "./workflow-definitions.ts";
 import { addSending } from "./workflow-send.ts";
 
 type As = TargetOptions & { as?: string };
@@ -20,6 +21,9 @@ type Conditions = {
   blockers: string[];
   conditions: { requirementKey: string; met: boolean; needs: string; quorum?: { have: number; need: number } }[];
 };
+
+/** What `--format` may say, by the word that the hub takes. */
+const FORMATS: Readonly<Record<string, "md" | "json">> = Object.assign(Object.create(null), { md: "md", markdown: "md", json: "json" });
 
 const me = (call: Call<As>): Promise<Terminal> =>
   asAgent(call.world, findTarget(call.world, call.options), call.options.as?.trim() || defaultName(call.world.env));
@@ -93,17 +97,17 @@ function addReading(workflow: Command) {
     usage: "export <run>",
     summary: "print the retrospective of a run",
     examples: ["kxm workflow export run_0190… > retrospective.md", "kxm workflow export run_0190… --format json"],
-    options: (command) => command.option("--format <format>", "md or json", "md"),
+    options: (command) => command.option("--format <format>", "md (or markdown) or json", "md"),
     run: async (call) => {
       const { args, options, out, world } = call;
-      if (options.format !== "md" && options.format !== "json") throw new UsageError("--format is md or json");
+      const format = FORMATS[options.format.toLowerCase()];
+      if (!format) throw new UsageError(`--format is ${Object.keys(FORMATS).join(", ")}, not ${JSON.stringify(options.format)}`);
       const response = await open(asOperator(findTarget(world, options)), "GET", run(args[0]!, "retrospective"), {
-        query: { format: options.format },
+        query: { format },
         signal: world.stopping,
       });
       const text = await response.text();
-      if (options.format === "json" || out.json)
-        out.result(options.format === "json" ? JSON.parse(text) : { markdown: text }, () => world.stdout.write(`${text}\n`));
+      if (format === "json" || out.json) out.result(format === "json" ? JSON.parse(text) : { markdown: text }, () => world.stdout.write(`${text}\n`));
       else out.line(text);
     },
   });
@@ -120,9 +124,10 @@ function addReading(workflow: Command) {
       } catch (error) {
         throw new CommandFailed(`${file} cannot be read: ${(error as Error).message}`);
       }
-      const { definitions, problems } = parseDefinitions(json, world.env);
-      out.result({ ok: problems.length === 0, definitions: [...definitions.keys()], problems }, () => {
-        for (const { path, message } of problems) out.line(`${path} ${message}`);
+      const { definitions, problems, remarks } = parseDefinitions(json, world.env);
+      out.result({ ok: problems.length === 0, definitions: [...definitions.keys()], problems, remarks }, () => {
+        for (const one of problems) out.line(findingLine(one));
+        for (const one of remarks) out.note(findingLine(one));
         if (problems.length === 0)
           out.line(`${definitions.size} definition${definitions.size === 1 ? "" : "s"}: ${[...definitions.keys()].join(", ")}`);
       });

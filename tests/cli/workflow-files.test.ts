@@ -16,7 +16,8 @@ function folder() {
 test("definitions come from one variable or a file, and a bad set is refused with every problem", () => {
   using it = folder();
   const file = join(it.path, "workflows.json");
-  const load = (env: Record<string, string>) => loadDefinitions(definitionSource(env, it.path), env);
+  const remarks: string[] = [];
+  const load = (env: Record<string, string>) => loadDefinitions(definitionSource(env, it.path), env, (text) => remarks.push(text));
   expect(load({}).size).toBe(0);
   expect([...load({ KXM_WEBHOOK_WORKFLOWS: JSON.stringify([DEFINITION]) }).keys()]).toEqual(["release"]);
   expect(() => load({ KXM_WEBHOOK_WORKFLOWS: "[]", KXM_WEBHOOK_WORKFLOWS_FILE: file })).toThrow("both set");
@@ -25,6 +26,12 @@ test("definitions come from one variable or a file, and a bad set is refused wit
   expect(() => load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" })).toThrow(/2 problems[\s\S]*\$\[0\]\.secret[\s\S]*\$\[0\]\.stages/);
   writeFileSync(file, JSON.stringify([DEFINITION]));
   expect(load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" }).size).toBe(1);
+  expect(remarks).toEqual([]);
+  writeFileSync(file, JSON.stringify([{ ...DEFINITION, "tt\u001b[31mlMs": 5_000 }], null, 2));
+  expect(load({ KXM_WEBHOOK_WORKFLOWS_FILE: "workflows.json" }).size).toBe(1);
+  expect(remarks).toHaveLength(1);
+  expect(remarks[0]).toContain(`${file}, line `);
+  expect(remarks[0]).not.toContain("\u001b");
 });
 
 test("authored memory is read from its folder, again after a change, and never through a link", () => {

@@ -36,11 +36,23 @@ describe("kxm workflow", () => {
   step("definitions are checked without a hub, then read by a running one", async () => {
     writeFileSync(file, JSON.stringify([{ ...DEFINITION, stages: [] }]));
     const bad = await kxm(["workflow", "validate", file]);
-    expect([bad.code, bad.stdout]).toEqual([1, "$[0].stages must be a list of 1 to 32 stages\n"]);
+    expect([bad.code, bad.stdout]).toEqual([1, "line 1: $[0].stages must be a list of 1 to 32 stages\n"]);
     const refused = await kxm(["workflow", "reload"]);
     expect([refused.code, refused.stderr.includes("invalid_definitions")]).toEqual([1, true]);
     writeFileSync(file, JSON.stringify([DEFINITION]));
-    expect((await kxm(["workflow", "validate", file, "--json"])).json).toEqual({ ok: true, definitions: ["release"], problems: [] });
+    expect((await kxm(["workflow", "validate", file, "--json"])).json).toEqual({
+      ok: true,
+      definitions: ["release"],
+      problems: [],
+      remarks: [],
+    });
+    writeFileSync(file, JSON.stringify([{ ...DEFINITION, projct: "shop" }]));
+    const remarked = await kxm(["workflow", "validate", file]);
+    expect([remarked.code, remarked.stderr]).toEqual([
+      0,
+      expect.stringContaining("line 1: $[0].projct is not read by anything: did you mean project?"),
+    ]);
+    writeFileSync(file, JSON.stringify([DEFINITION]));
     expect((await kxm(["workflow", "reload"])).stdout).toBe("1 definitions in force\n");
     const listed = await kxm(["workflow", "definitions"]);
     expect(listed.stdout).toContain("release");
@@ -112,6 +124,9 @@ describe("kxm workflow", () => {
     const markdown = await kxm(["workflow", "export", runId]);
     expect(markdown.stdout).toContain("# release: running");
     expect(markdown.stdout).toContain("- Pin the zebra clock");
+    expect((await kxm(["workflow", "export", runId, "--format", "Markdown"])).stdout).toBe(markdown.stdout);
+    const refused = await kxm(["workflow", "export", runId, "--format", "toString"]);
+    expect([refused.code, refused.stderr.includes("--format is md, markdown, json")]).toEqual([2, true]);
     expect((await kxm(["workflow", "export", runId, "--format", "json"])).json.schema).toBe("kxm.retrospective.v1");
   });
 

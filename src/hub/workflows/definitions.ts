@@ -1,5 +1,6 @@
 // Workflow definitions: parsed and checked as a whole, all problems at once. A set with one bad definition is refused as it stands.
 import { canonical, sha256 } from "../../protocol/canonical.ts";
+import { nearest } from "../../protocol/nearest.ts";
 import {
   AREAS,
   type Area,
@@ -11,23 +12,47 @@ import {
   type TransitionRule,
   type WorkflowDefinition,
 } from "../../protocol/workflows.ts";
+import { type Places, placesOf } from "./definition-places.ts";
 
 /** One thing wrong with a set: where, and what. */
-export type DefinitionProblem = { path: string; message: string };
+export type DefinitionProblem = { path: string; message: string; line: number };
 export type Definitions = ReadonlyMap<string, WorkflowDefinition>;
-export type ParsedDefinitions = { definitions: Definitions; problems: DefinitionProblem[] };
+/** `remarks`: members that nothing reads. They refuse no set, as other programs may keep notes in it, but each may be a mistyped one. */
+export type ParsedDefinitions = { definitions: Definitions; problems: DefinitionProblem[]; remarks: DefinitionProblem[] };
 
 type Source = Record<string, unknown>;
-/** Reads members of one object and collects what is wrong with them. */
+type Finding = Omit<DefinitionProblem, "line">;
+/** Reads members of one object, collects what is wrong with them and keeps in mind which it was asked for. */
 class Reader {
+  readonly known = new Set<string>();
   constructor(
     readonly source: Source,
     readonly path: string,
-    readonly problems: DefinitionProblem[],
-  ) {}
+    readonly problems: Finding[],
+    readonly all: Reader[],
+  ) {
+    all.push(this);
+  }
+  member(name: string): unknown {
+    this.known.add(name);
+    return Object.hasOwn(this.source, name) ? this.source[name] : undefined;
+  }
+  /** A reader of a part. @param name the part's place in this one, such as `.filter` */
+  part(source: Source, name: string): Reader {
+    return new Reader(source, this.path + name, this.problems, this.all);
+  }
   fail(name: string, message: string): undefined {
     this.problems.push({ path: name ? `${this.path}.${name}` : this.path, message });
     return undefined;
+  }
+  /** What nothing asked for. */
+  unknown(): Finding[] {
+    return Object.keys(this.source)
+      .filter((name) => !this.known.has(name))
+      .map((name) => {
+        const close = nearest(name, [...this.known]);
+        return { path: `${this.path}.${name}`, message: `is not read by anything${close ? `: did you mean ${close}?` : ""}` };
+      });
   }
   /** Notes that a member is missing, and goes on with a value in its place. */
   missing<T>(name: string, instead: T, message = "is required"): T {
@@ -35,7 +60,7 @@ class Reader {
     return instead;
   }
   optionalText(name: string, max: number, min = 1): string | undefined {
-    const value = this.source[name];
+    const value = this.member(name);
     if (value === undefined || value === null) return undefined;
     if (typeof value !== "string") return this.fail(name, "must be a string");
     const trimmed = value.trim();
@@ -43,29 +68,29 @@ class Reader {
     return trimmed;
   }
   text(name: string, max: number, fallback?: string): string {
-    if (this.source[name] === undefined && fallback === undefined) this.fail(name, "is required");
+    if (this.member(name) === undefined && fallback === undefined) this.fail(name, "is required");
     return this.optionalText(name, max) ?? fallback ?? "";
   }
   optionalInteger(name: string, min: number, max: number): number | undefined {
-    const value = this.source[name];
+    const value = this.member(name);
     if (value === undefined || value === null) return undefined;
     if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max)
       return this.fail(name, `must be an integer between ${min} and ${max}`);
     return value as number;
   }
   oneOf<W extends string>(name: string, words: readonly W[], fallback?: W): W | undefined {
-    const value = this.source[name];
+    const value = this.member(name);
     if (value === undefined || value === null) return fallback;
     return words.includes(value as W) ? (value as W) : this.fail(name, `must be one of ${words.join(", ")}`);
   }
   object(name: string): Reader | undefined {
-    const value = this.source[name];
+    const value = this.member(name);
     if (value === undefined || value === null) return undefined;
     if (typeof value !== "object" || Array.isArray(value)) return this.fail(name, "must be an object");
-    return new Reader(value as Source, `${this.path}.${name}`, this.problems);
+    return this.part(value as Source, `.${name}`);
   }
   uniqueTexts(name: string, count: { min: number; max: number }, length: number, fold = (text: string) => text.trim()): string[] | undefined {
-    const value = this.source[name];
+    const value = this.member(name);
     if (value === undefined || value === null) return undefined;
     if (!Array.isArray(value) || value.length < count.min || value.length > count.max)
       return this.fail(name, `must be a list of ${count.min} to ${count.max} items`);
@@ -82,23 +107,28 @@ class Reader {
  * @returns the definitions, or none and every problem found
  */
 export function parseDefinitions(json: string, environment: Readonly<Record<string, string | undefined>>): ParsedDefinitions {
-  const problems: DefinitionProblem[] = [];
+  const problems: Finding[] = [];
+  const readers: Reader[] = [];
+  let places: Places | undefined;
+  const lined = (finding: Finding): DefinitionProblem => ({ ...finding, line: (places ??= placesOf(json)).line(finding.path) });
   let list: unknown;
   try {
     list = JSON.parse(json);
   } catch (error) {
-    problems.push({ path: "$", message: `is not valid JSON: ${(error as Error).message}` });
+    const { syntax = { line: 1, message: (error as Error).message } } = placesOf(json);
+    return { definitions: new Map(), problems: [{ path: "$", line: syntax.line, message: `is not valid JSON: ${syntax.message}` }], remarks: [] };
   }
-  if (problems.length === 0 && !Array.isArray(list)) problems.push({ path: "$", message: "must be an array of definitions" });
+  if (!Array.isArray(list)) problems.push({ path: "$", message: "must be an array of definitions" });
   const definitions = new Map<string, WorkflowDefinition>();
   (Array.isArray(list) ? list : []).forEach((entry, index) => {
     const path = `$[${index}]`;
     if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return void problems.push({ path, message: "must be an object" });
-    const definition = readDefinition(new Reader(entry as Source, path, problems), environment);
+    const definition = readDefinition(new Reader(entry as Source, path, problems, readers), environment);
     if (definitions.has(definition.id)) problems.push({ path: `${path}.id`, message: `is used twice: ${definition.id}` });
     definitions.set(definition.id, definition);
   });
-  return problems.length > 0 ? { definitions: new Map(), problems } : { definitions, problems };
+  const remarks = readers.flatMap((reader) => reader.unknown()).map(lined);
+  return { definitions: problems.length > 0 ? new Map() : definitions, problems: problems.map(lined), remarks };
 }
 
 /** Identity of a definition on its runs: over the parsed form, without secrets. */
@@ -113,7 +143,7 @@ function readDefinition(reader: Reader, environment: Readonly<Record<string, str
     target: reader.text("target", 80),
     secret:
       readSecret(reader, "secret", environment) ??
-      (reader.source["secret"] === undefined && reader.source["secretEnv"] === undefined
+      (reader.member("secret") === undefined && reader.member("secretEnv") === undefined
         ? reader.missing("secret", "", "or secretEnv is required")
         : ""),
     signalSecret: readSecret(reader, "signalSecret", environment),
@@ -133,7 +163,7 @@ function readDefinition(reader: Reader, environment: Readonly<Record<string, str
 }
 
 function readSecret(reader: Reader, name: "secret" | "signalSecret", environment: Readonly<Record<string, string | undefined>>): string | undefined {
-  const [own, fromEnvironment] = [reader.source[name], reader.source[`${name}Env`]];
+  const [own, fromEnvironment] = [reader.member(name), reader.member(`${name}Env`)];
   if (own !== undefined && fromEnvironment !== undefined) return reader.fail(name, `give ${name} or ${name}Env, not both`);
   if (fromEnvironment === undefined) return reader.optionalText(name, 512, 16);
   const value = typeof fromEnvironment === "string" ? environment[fromEnvironment]?.trim() : undefined;
@@ -150,12 +180,12 @@ function readPlace(reader: Reader, name: string): EvidencePlace | undefined {
 }
 
 function readStages(reader: Reader): StageDefinition[] {
-  const list = reader.source["stages"];
+  const list = reader.member("stages");
   if (!Array.isArray(list) || list.length < 1 || list.length > 32) {
     reader.fail("stages", "must be a list of 1 to 32 stages");
     return [];
   }
-  return list.map((entry, index) => readStage(new Reader((entry ?? {}) as Source, `${reader.path}.stages[${index}]`, reader.problems), reader));
+  return list.map((entry, index) => readStage(reader.part((entry ?? {}) as Source, `.stages[${index}]`), reader));
 }
 
 function readStage(stage: Reader, definition: Reader): StageDefinition {
@@ -180,6 +210,7 @@ function readTransitions(stage: Reader): Record<string, TransitionRule> | undefi
   if (!on) return undefined;
   return Object.fromEntries(
     Object.entries(on.source).map(([outcome, rule]) => {
+      on.member(outcome);
       if (outcome.length < 1 || outcome.length > 64) on.fail(outcome, "an outcome has 1 to 64 characters");
       if (typeof rule === "string") return [outcome, { target: rule.trim() }];
       const detail = on.object(outcome);
@@ -188,25 +219,29 @@ function readTransitions(stage: Reader): Record<string, TransitionRule> | undefi
   );
 }
 
-const POLICY_MEMBERS = new Set(["kind", "minProducers", "eligibleAgents", "acceptedStatuses", "degradation"]);
+const POLICY_MEMBERS = ["kind", "minProducers", "eligibleAgents", "acceptedStatuses", "degradation"];
 function readPolicies(stage: Reader, requiredEvidence: string[], definition: Reader): Record<string, EvidencePolicy> | undefined {
   const policies = stage.object("evidencePolicies");
   if (!policies) return undefined;
-  const target = String(definition.source["target"] ?? "")
+  const target = String(definition.member("target") ?? "")
     .trim()
     .toLowerCase();
   return Object.fromEntries(
     Object.keys(policies.source).map((name) => {
       const key = normalizeKey(name);
-      const policy = policies.object(name) ?? new Reader({}, `${policies.path}.${name}`, policies.problems);
-      for (const member of Object.keys(policy.source)) if (!POLICY_MEMBERS.has(member)) policy.fail(member, "is not a member of an evidence policy");
+      const policy = policies.object(name) ?? policies.part({}, `.${name}`);
+      for (const member of Object.keys(policy.source)) {
+        policy.known.add(member);
+        const close = POLICY_MEMBERS.includes(member) ? undefined : nearest(member, POLICY_MEMBERS);
+        if (!POLICY_MEMBERS.includes(member)) policy.fail(member, `is not a member of an evidence policy${close ? `: did you mean ${close}?` : ""}`);
+      }
       if (!requiredEvidence.includes(key)) policy.fail("", "its key must be one of requiredEvidence");
-      if (policy.source["kind"] !== "peer-reply") policy.fail("kind", "must be peer-reply");
+      if (policy.member("kind") !== "peer-reply") policy.fail("kind", "must be peer-reply");
       const minProducers = policy.optionalInteger("minProducers", 1, 8) ?? policy.missing("minProducers", 1);
       const eligibleAgents = policy.uniqueTexts("eligibleAgents", { min: 1, max: 16 }, 80) ?? policy.missing("eligibleAgents", []);
       if (eligibleAgents.some((agent) => agent.toLowerCase() === target)) policy.fail("eligibleAgents", "must not include the coordinator");
       if (eligibleAgents.length > 0 && minProducers > eligibleAgents.length) policy.fail("minProducers", "is more than there are eligible agents");
-      const accepted = policy.source["acceptedStatuses"];
+      const accepted = policy.member("acceptedStatuses");
       if (accepted !== undefined && JSON.stringify(accepted) !== '["replied"]') policy.fail("acceptedStatuses", 'must be ["replied"]');
       const degradation = policy.object("degradation");
       const lower = degradation?.optionalInteger("minProducers", 1, Math.max(1, minProducers - 1));

@@ -2,6 +2,7 @@
 import { Kind, type Static, type TSchema } from "@sinclair/typebox";
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { Value } from "@sinclair/typebox/value";
+import { nearest } from "../../protocol/nearest.ts";
 import type { Problem } from "./problems.ts";
 import type { Located } from "./yaml.ts";
 
@@ -38,7 +39,10 @@ function words(schema: TSchema): string {
 
 function phrase(error: ValueError, name: string): { code: string; message: string } {
   const { schema, value, type } = error;
-  if (type === ValueErrorType.ObjectAdditionalProperties) return { code: "field_unknown", message: `${name} is not a field here` };
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    const close = nearest(name, Object.keys(schema["properties"] ?? {}));
+    return { code: "field_unknown", message: `${name} is not a field here${close ? `: did you mean ${close}?` : ""}` };
+  }
   if (type === ValueErrorType.ObjectRequiredProperty)
     return { code: "field_missing", message: `${name} is missing${schema.description ? `: ${schema.description}` : ""}` };
   if (type === ValueErrorType.StringPattern && !schema["enum"])

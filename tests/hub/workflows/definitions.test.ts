@@ -99,6 +99,44 @@ test.each([
   expect(problemsOf(change).join("\n")).toContain(sentence);
 });
 
+test("a member that nothing reads is said with its line and the one that was meant, and refuses nothing", () => {
+  const [stage, review] = good.stages;
+  const policy = { ...review!.evidencePolicies!.Review };
+  const odd = {
+    ...good,
+    ttlMS: 5_000,
+    filter: { path: "a", equal: "b", equals: "c" },
+    stages: [
+      { ...stage, requireEvidence: ["x"] },
+      {
+        ...review,
+        on: { failed: { target: "plan", maxTransition: 1 } },
+        evidencePolicies: { Review: { ...policy, degradation: { minProducers: 1, by: "x" } } },
+      },
+    ],
+  };
+  const { definitions, problems, remarks } = parseDefinitions(JSON.stringify([odd], null, 1), {});
+  expect([definitions.size, problems]).toEqual([1, []]);
+  const lines = JSON.stringify([odd], null, 1).split("\n");
+  expect(remarks.map(({ path, message }) => `${path} ${message}`).sort()).toEqual([
+    "$[0].filter.equal is not read by anything: did you mean equals?",
+    "$[0].stages[0].requireEvidence is not read by anything: did you mean requiredEvidence?",
+    "$[0].stages[1].evidencePolicies.Review.degradation.by is not read by anything",
+    "$[0].stages[1].on.failed.maxTransition is not read by anything: did you mean maxTransitions?",
+    "$[0].ttlMS is not read by anything: did you mean ttlMs?",
+  ]);
+  for (const { path, line } of remarks) expect(lines[line - 1]).toContain(`"${path.slice(path.lastIndexOf(".") + 1)}"`);
+});
+
+test("a problem has the line it stands on, also one that breaks the JSON", () => {
+  expect(parseDefinitions('[\n  {\n    "id": 5\n  }\n]', {}).problems).toContainEqual({ path: "$[0].id", line: 3, message: "must be a string" });
+  expect(parseDefinitions('[\n  {\n    "id": "a"\n    "project": "b"\n  }\n]', {}).problems).toEqual([
+    { path: "$", line: 4, message: "is not valid JSON: comma expected" },
+  ]);
+  expect(parseDefinitions("[\n// no comments\n]", {}).problems[0]).toMatchObject({ path: "$", line: 2 });
+  expect(parseDefinitions("[\n{},\n]", {}).problems[0]).toMatchObject({ path: "$", line: 3 });
+});
+
 test("broken JSON and other shapes are refused with a place", () => {
   expect(parseDefinitions("[", {}).problems[0]!.path).toBe("$");
   expect(parse({}).problems[0]!.message).toContain("array");

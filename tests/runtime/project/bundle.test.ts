@@ -55,6 +55,14 @@ test("all problems of all files are said at once with line and column", () => {
   ]);
 });
 
+test("a mistyped field is answered with the one that was meant", () => {
+  put(".kxm/workflows/main.yaml", flow(`${STEP}    instruction: do it\n    colour: blue\n`));
+  expect(lines()).toEqual([
+    ".kxm/workflows/main.yaml:6:5: field_unknown: instruction is not a field here: did you mean instructions?",
+    ".kxm/workflows/main.yaml:7:5: field_unknown: colour is not a field here",
+  ]);
+});
+
 test("a missing field is named once, at the object it is missing from", () => {
   put(".kxm/project.yaml", PROJECT.replace("name: demo\n", ""));
   expect(lines()).toEqual([".kxm/project.yaml:1:1: field_missing: name is missing: What people call the project"]);
@@ -106,7 +114,7 @@ test("a memory note keeps its provenance; its places are those of the file", () 
   put(".kxm/memory/ports.md", "---\nschema: kxm.memory.v1\ntitle: Ports\nsauce: x\n---\nText\n");
   expect(lines()).toEqual([
     ".kxm/memory/ports.md:2:1: field_missing: source is missing: Where the fact comes from: a document, a commit, a person",
-    ".kxm/memory/ports.md:4:1: field_unknown: sauce is not a field here",
+    ".kxm/memory/ports.md:4:1: field_unknown: sauce is not a field here: did you mean source?",
   ]);
 });
 
