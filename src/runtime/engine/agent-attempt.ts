@@ -4,6 +4,7 @@ import { VERSION } from "../../protocol/version.ts";
 import type { Clock } from "../clock.ts";
 import { echo } from "../harness/echo.ts";
 import { environmentFor } from "../harness/environment.ts";
+import { notExecuted } from "../harness/launch.ts";
 import { priced } from "../harness/prices.ts";
 import type { ProcessMark } from "../harness/process.ts";
 import type { Failure, Turn, Usage } from "../harness/result.ts";
@@ -55,7 +56,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const prompt = promptHash ? (context.prompts.prompt(promptHash) ?? "") : "";
   if (agent.harness === "echo") return echoed(work, step, assignment, prompt, displayTitle ?? run.plan.workflowId);
   const limit = { attemptId: attempt.attemptId, folder: attempt.folder, drainMs: row.drainMs, stop: work.stop };
-  const limitMs = Math.min(attempt.timeoutMs, row.timeoutMs);
+  const limitMs = attempt.timeoutMs;
   if (attempt.status === "executing" && attempt.process) {
     const left = limitMs - Math.max(0, clock.now() - (attempt.startedAt ?? attempt.createdAt));
     const end = await watchProgram(watching, { ...limit, limitMs: Math.max(left, 0) }, attempt.process);
@@ -76,6 +77,8 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   const env = environmentFor(context.env, [...row.env, ...agent.env], { ...row.settings?.(start), KXM_RUN_ID: run.runId, KXM_STEP_ID: step.id });
   keepTranscript(context, run.runId, attempt.attemptId, "prompt", full);
   const version = row.program ? await soon(clock, machine.programs.version(row, argv[0]!, context.env)) : undefined;
+  const asked = work.stop.said();
+  if (asked) return asked === "stop" ? stopped(work, assignment, 0) : undefined; // nothing began: what is to go on later begins then
   const launched = await startProgram(
     machine.programs,
     { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
@@ -126,17 +129,22 @@ function echoed(work: Work, step: PlanStep, assignment: Assignment, prompt: stri
   return [...executing(run, attempt, assignment), ...closing(work, step, assignment, turn, 0, undefined)];
 }
 
+/** Nothing is there to read when the program could not even be executed. */
+const notStarted = (words: string): Turn => ({
+  failure: { class: "harness_missing", sentence: `the program cannot be executed: ${words}`, retryable: false },
+  usage: { costKind: "unknown" },
+});
+
 /** What the end of a program means. */
 async function conclude(work: Work, step: PlanStep, assignment: Assignment, end: End, read: (output: End["output"]) => Turn): Promise<NewEvent[]> {
   const { context, run, attempt } = work;
   keepTranscript(context, run.runId, attempt.attemptId, "stdout", end.output.stdout);
   keepTranscript(context, run.runId, attempt.attemptId, "stderr", end.output.stderr);
   const changes = await context.machine.worktrees.capture(attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
-  const events =
-    end.how === "stopped"
-      ? stopped(work, assignment, end.wallMs)
-      : closing(work, step, assignment, turnOf(end, read, attempt.timeoutMs), end.wallMs, changes);
-  return events;
+  if (end.how === "stopped") return stopped(work, assignment, end.wallMs);
+  const words = end.how === "ended" ? notExecuted(end.output) : undefined;
+  const turn = words === undefined ? turnOf(end, read, attempt.timeoutMs) : notStarted(words);
+  return closing(work, step, assignment, turn, end.wallMs, changes);
 }
 
 function turnOf(end: End, read: (output: End["output"]) => Turn, timeoutMs: number): Turn {
@@ -164,7 +172,12 @@ function stopped({ run, attempt }: Work, assignment: Assignment, wallMs: number)
   return [
     {
       type: "attempt.status_changed",
-      payload: { ...identity, status: "cancelled", previousStatus: "executing", timing: { durationMs: wallMs, agentMs: wallMs } },
+      payload: {
+        ...identity,
+        status: "cancelled",
+        previousStatus: attempt.status === "created" ? "created" : "executing",
+        timing: { durationMs: wallMs, agentMs: wallMs },
+      },
     },
     { type: "assignment.terminal", payload: { ...identity, status: "terminal", outcome: "cancelled" } },
   ];

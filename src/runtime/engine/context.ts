@@ -21,8 +21,11 @@ export type HeldLease = {
 };
 /** Leases of the hub this machine is bound to. */
 export type LeasePort = {
-  /** @throws Error with a sentence when the lease is not granted */
-  acquire: (resource: string) => Promise<HeldLease>;
+  /**
+   * @param unwanted ends the wait for it
+   * @throws Error with a sentence when the lease is not granted
+   */
+  acquire: (resource: string, unwanted?: AbortSignal) => Promise<HeldLease>;
   /** @throws Error when it ran out or somebody else had it since */
   keep: (resource: string, fence: number) => Promise<HeldLease>;
 };

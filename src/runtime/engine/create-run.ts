@@ -45,7 +45,7 @@ export function createRun(
         ...revisionsOf(bundle, REDACTION_VERSION),
         plan,
         planHash,
-        detail: { intakeId },
+        detail: { intakeId, places },
       },
       { planHash, base, dirty },
     );

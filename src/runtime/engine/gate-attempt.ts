@@ -5,6 +5,7 @@ import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
 import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
 import { type Receipt, receiptsIn } from "../../protocol/receipt.ts";
 import { environmentFor } from "../harness/environment.ts";
+import { notExecuted } from "../harness/launch.ts";
 import type { Failure } from "../harness/result.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Work } from "./agent-attempt.ts";
@@ -15,7 +16,7 @@ import type { Execution } from "./execution.ts";
 import { stepOf } from "./execution.ts";
 import type { EvidencePiece } from "./local.ts";
 import { effectOf, mayRepeat } from "./moves.ts";
-import { type End, startProgram, type Watch, watchProgram } from "./supervise.ts";
+import { type Ask, type End, startProgram, type Watch, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
 import { prepareWorkspace } from "./workspaces.ts";
 
@@ -59,6 +60,8 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
       },
     });
   const lease = attempt.lease === undefined ? undefined : await acquire(work, attempt.lease);
+  const asked = work.stop.said();
+  if (asked) return notBegun(work, asked, lease);
   if (lease && "failure" in lease) return closing(work, lease);
   return lettingGo(lease, () => start(work, gate, { gateId: step.gate!, argv: [program, ...argv.slice(1)], cwd }, lease));
 }
@@ -73,14 +76,30 @@ async function lettingGo<T>(lease: HeldLease | undefined, work: () => Promise<T>
   }
 }
 
-async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure }> {
-  const { context, run } = work;
-  const refuse = (sentence: string) => ({ failure: { class: "lease_unavailable", sentence, retryable: true } });
-  try {
-    return await context.leases.acquire(fill(resource, run, run.visit!.stepId));
-  } catch (error) {
-    return refuse(error instanceof Error ? error.message : "the hub did not grant the lease");
-  }
+/** The gate is not wanted any more before its command began: nothing happened, and what was granted meanwhile goes back. */
+function notBegun(work: Work, asked: Ask, lease: HeldLease | { failure: Failure } | undefined): NewEvent[] | undefined {
+  if (lease && "release" in lease) void giveBack(work, lease);
+  return asked === "stop" ? closing(work, { cancelled: true }) : undefined;
+}
+
+const giveBack = ({ context, attempt }: Work, lease: HeldLease): Promise<void> =>
+  lease
+    .release()
+    .catch((error) => context.log("lease_release_failed", { level: "warn", attemptId: attempt.attemptId, reason: String(error?.message ?? error) }));
+
+/** Whoever asks for the attempt's end also ends its wait in the line. */
+async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure } | undefined> {
+  const { context, run, stop } = work;
+  const unwanted = new AbortController();
+  const granted = context.leases.acquire(fill(resource, run, run.visit!.stepId), unwanted.signal).catch((error) => {
+    const sentence = error instanceof Error ? error.message : "the hub did not grant the lease";
+    return { failure: { class: "lease_unavailable", sentence, retryable: true } };
+  });
+  const first = await Promise.race([granted, stop.asked]);
+  if (typeof first === "object") return first;
+  unwanted.abort();
+  void granted.then((late) => ("release" in late ? giveBack(work, late) : undefined));
+  return undefined;
 }
 
 const leaseOf = (lease: HeldLease, attemptId: string) => ({
@@ -172,9 +191,7 @@ async function finish(
     ];
   const events = conclude(work, gateId, gate, end);
   if (!lease || !held) return events;
-  await lease
-    .release()
-    .catch((error) => context.log("lease_release_failed", { level: "warn", attemptId: attempt.attemptId, reason: String(error?.message ?? error) }));
+  await giveBack(work, lease);
   return [...events, { type: "lease.released", payload: { ...identity, lease: held } }];
 }
 
@@ -213,6 +230,11 @@ function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewE
       wallMs: end.wallMs,
       tail,
     });
+  }
+  const words = notExecuted(end.output);
+  if (words !== undefined) {
+    const sentence = `the program ${gate.argv[0]} of the gate ${gateId} cannot be executed: ${words}`;
+    return closing(work, { failure: { class: "gate_missing", sentence, retryable: false }, wallMs: end.wallMs, tail });
   }
   const passed = end.output.exitCode === 0;
   const evidence = piece(context.newId, {

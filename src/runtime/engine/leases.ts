@@ -38,11 +38,11 @@ export function hubLeases(agent: HubAgent, { log, clock, ttlMs = LEASE_TTL_MS, r
     return mine.resolve;
   }
 
-  async function grant(name: string): Promise<Granted> {
+  async function grant(name: string, signal: AbortSignal | undefined): Promise<Granted> {
     const since = now();
     for (;;) {
       try {
-        const { body } = await agent.ask("POST", path(name, "acquire"), { body: { ttlMs, waitMs: LINE_MS }, timeoutMs: LINE_MS + 10_000 });
+        const { body } = await agent.ask("POST", path(name, "acquire"), { body: { ttlMs, waitMs: LINE_MS }, timeoutMs: LINE_MS + 10_000, signal });
         return body.lease;
       } catch (error) {
         if (!(error instanceof HubRefusal && error.code === "lease_held") || now() - since > WAIT_MS_MAX) throw error;
@@ -96,11 +96,12 @@ export function hubLeases(agent: HubAgent, { log, clock, ttlMs = LEASE_TTL_MS, r
   }
 
   return {
-    acquire: async (resource) => {
+    acquire: async (resource, unwanted) => {
       const give = await turn(resource);
       try {
+        unwanted?.throwIfAborted(); // while others of this machine had it
         const asked = now();
-        return hold(await grant(resource), asked, give);
+        return hold(await grant(resource, unwanted), asked, give);
       } catch (error) {
         give();
         throw error;

@@ -95,6 +95,9 @@ function pathsOf({ added, modified, deleted }: { added: string[]; modified: stri
 /** The class of what a gate's command may change. */
 const gateEffect = (gate: Gate): EffectClass => ("argv" in gate ? (gate.effect ?? (gate.lease ? "unknown" : "workspace-mutation")) : "read-only");
 
+/** Class of an attempt whose effect an operator found absent or undone: the step is tried again. */
+export const RESOLVED_ABSENT = "resolved_absent";
+
 /** Whether an attempt whose end nobody saw may simply be tried again. */
 export const mayRepeat = (effect: EffectClass): boolean =>
   effect === "read-only" || effect === "workspace-mutation" || effect === "external-idempotent";

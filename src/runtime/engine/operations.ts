@@ -2,9 +2,12 @@
 
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { CommandPayload } from "../../protocol/sync.ts";
+import type { NewId } from "../ids.ts";
 import type { NewEvent } from "../store/events.ts";
-import { type Execution, isOver } from "./execution.ts";
-import { bounded, effectOf } from "./moves.ts";
+import { piece, refusal } from "./evidence.ts";
+import { type Execution, isOver, stepOf } from "./execution.ts";
+import type { EvidencePiece } from "./local.ts";
+import { bounded, effectOf, RESOLVED_ABSENT } from "./moves.ts";
 
 type Actor = { kind: "human" | "runtime" | "hub" | "agent" | "adapter"; id: string };
 export const human = (actor: string): Actor => ({ kind: "human", id: actor.slice(0, 200) });
@@ -69,7 +72,7 @@ export const RESOLUTIONS = ["mark-completed", "confirm-absent-and-retry", "compe
  * Resolves an uncertain effect: the attempt is closed as the operator says, with who, why and on what grounds.
  * `mark-completed`: it happened; `…-and-retry`: it did not, or was undone: the step is tried again; `mark-failed`: the step failed; `cancel`: end the run.
  */
-export function resolve(run: Execution, actor: string, given: CommandPayload<"resolve">, newRef: () => string): NewEvent[] {
+export function resolve(run: Execution, actor: string, given: CommandPayload<"resolve">, newId: NewId): NewEvent[] {
   const open = Object.values(run.uncertain);
   const found = open.filter(({ effectId, stepId }) => (given.effectId ? effectId === given.effectId : given.stepId ? stepId === given.stepId : true));
   if (found.length !== 1)
@@ -83,8 +86,8 @@ export function resolve(run: Execution, actor: string, given: CommandPayload<"re
   const retryable = action === "confirm-absent-and-retry" || action === "compensate-and-retry";
   const local =
     action === "mark-completed"
-      ? { passed: true, evidence: [] }
-      : { failure: { class: retryable ? "resolved_absent" : "resolved_failed", sentence: bounded(sentence), retryable } };
+      ? { passed: stepOf(run, stepId).expect === "pass", evidence: vouched(run, stepId, actor, given, newId) }
+      : { failure: { class: retryable ? RESOLVED_ABSENT : "resolved_failed", sentence: bounded(sentence), retryable } };
   return [
     {
       type: "effect.uncertainty_resolved",
@@ -95,7 +98,7 @@ export function resolve(run: Execution, actor: string, given: CommandPayload<"re
         resolutionAction: action,
         reason: bounded(given.reason),
         suppliedRefs: (given.refs ?? []).map((ref) => ({
-          id: newRef(),
+          id: newId("evd"),
           kind: "reference",
           status: "supplied",
           ...(REF_ID.test(ref) && { id: ref }),
@@ -112,6 +115,19 @@ export function resolve(run: Execution, actor: string, given: CommandPayload<"re
       ? [{ type: "run.cancel_requested" as const, payload: { actor: human(actor), reason: bounded(given.reason) } }]
       : []),
   ];
+}
+
+/**
+ * What somebody who says that it happened shows for it: their word for the gate, and each reference as a receipt.
+ * @throws RuntimeRefusal run_not_accepting when the step asks for more: it would be tried again for what is missing, and so happen twice
+ */
+function vouched(run: Execution, stepId: string, actor: string, { reason, refs = [] }: CommandPayload<"resolve">, newId: NewId): EvidencePiece[] {
+  const step = stepOf(run, stepId);
+  const of = { key: step.gate ?? stepId, producer: actor };
+  const shown = [piece(newId, { ...of, kind: "gate", text: reason }), ...refs.map((ref) => piece(newId, { ...of, kind: "receipt", text: ref }))];
+  const refused = refusal(run, step, shown);
+  if (refused) throw new RuntimeRefusal("run_not_accepting", `${refused.sentence}; a receipt: name it with --ref`);
+  return shown;
 }
 
 /** References that are ids of ours travel as they are; others stay on this machine and get an id that stands for them. */

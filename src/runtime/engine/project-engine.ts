@@ -23,13 +23,16 @@ export class ProjectEngine {
   private closed = false;
   private dispatching: Promise<void> | undefined;
   /** As the project's files said when the last run was made. */
-  private places = CONCURRENT_RUNS_DEFAULT;
+  private places: number;
 
   /** @param project an open store that is ours */
   constructor(
     readonly project: Project,
     readonly context: EngineContext,
-  ) {}
+  ) {
+    const [last] = project.store.read.runs.list({ limit: 1 });
+    this.places = Number(last?.detail["places"] ?? CONCURRENT_RUNS_DEFAULT);
+  }
 
   /** Goes on with every run that has not ended, and with the work that waits. */
   recover(): void {

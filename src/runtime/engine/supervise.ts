@@ -16,11 +16,18 @@ export type End = { how: "ended" | "timeout" | "stopped" | "suspended" | "lost";
 
 /** Lets somebody outside end an attempt. `leave` makes this process forget it without touching the program: another one takes over. */
 export type Ask = "stop" | "suspend" | "leave";
-export type Stop = { ask: (what: Ask) => void; asked: Promise<Ask> };
+export type Stop = {
+  ask: (what: Ask) => void;
+  asked: Promise<Ask>;
+  /** What was asked for so far: a program that has not started by then must not. */
+  said: () => Ask | undefined;
+};
 
 export function stopper(): Stop {
   const { promise, resolve } = Promise.withResolvers<Ask>();
-  return { ask: resolve, asked: promise };
+  let first: Ask | undefined;
+  const ask = (what: Ask) => resolve((first ??= what));
+  return { ask, asked: promise, said: () => first };
 }
 
 export type Watch = {

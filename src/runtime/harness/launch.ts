@@ -28,6 +28,9 @@ printf '%s\\n' "$$" >"$d/started"
 { { { trap : TERM; "$@" <"$d/stdin" 2>&4 4>&- 3>&-; printf '%s\\n' "$?" >"$d/exit.new"; mv "$d/exit.new" "$d/exit"; } | ${keep("stdout")} 4>&-; } 4>&1 1>&3 |
 ${keep("stderr")}; } 3>&1`;
 
+/** What the shell calls itself when it complains. */
+const SHELL_NAME = "kxm-attempt";
+
 export type LaunchRequest = {
   attemptId: string;
   /** The attempt's folder; made private, emptied first. */
@@ -54,7 +57,7 @@ export function prepareFolder(folder: string, stdin: string): void {
 
 /** Starts the program in a process group of its own. @throws Error when the system has no room for another process */
 export function launch(request: LaunchRequest): Launched {
-  const child = Bun.spawn(["/bin/sh", "-c", SHELL, "kxm-attempt", request.folder, String(OUTPUT_BYTES_MAX / FILE_BLOCK_BYTES), ...request.argv], {
+  const child = Bun.spawn(["/bin/sh", "-c", SHELL, SHELL_NAME, request.folder, String(OUTPUT_BYTES_MAX / FILE_BLOCK_BYTES), ...request.argv], {
     cwd: request.cwd,
     env: { ...request.env, [ATTEMPT_MARKER]: request.attemptId },
     stdin: "ignore",
@@ -132,6 +135,16 @@ export function readOutput(folder: string): Output {
     stderrDropped: dropped("stderr"),
     exitCode: exitOf(folder),
   };
+}
+
+/**
+ * Why the shell could not execute the program at all, in its words: an interpreter or a library that is missing. Undefined when the program ran, whatever
+ * it ended with.
+ */
+export function notExecuted({ exitCode, stderr }: Output): string | undefined {
+  if (exitCode !== 126 && exitCode !== 127) return undefined;
+  const said = new RegExp(`^${SHELL_NAME}: (?:line )?\\d+: (.+)`).exec(stderr)?.[1];
+  return said?.slice(0, 300);
 }
 
 /** Removes an attempt's folder once all in it is recorded. */

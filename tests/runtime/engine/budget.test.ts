@@ -147,3 +147,21 @@ test("a run that waits for somebody leaves its place to the next one", async () 
   ]);
   for (const runId of runs) await world.until(runId, ({ status }) => status === "waiting");
 });
+
+test("after a restart no more runs execute at once than the project says", async () => {
+  await using world = await openWorld({
+    ".kxm/agents/a.yaml": script(`while [ ! -f "$GO" ]; do sleep 0.02; done; ${PASSED}`, { env: ["GO"] }),
+    ".kxm/workflows/main.yaml": workflow([work]),
+    ".kxm/project.yaml":
+      "schema: kxm.project.v1\nid: prj_engine_test\nname: demo\ndefaultWorkflow: main\ndefaultHarness: echo\nlimits: {maxConcurrentRuns: 1}\n",
+  });
+  process.env["GO"] = `${world.base}/go`;
+  const runs = [await world.start(), await world.start(), await world.start()];
+  world.vanish();
+  world.reopen();
+  await world.until(runs[0]!, ({ current }) => current?.attempts[0]?.status === "executing");
+  expect(world.engine.report().slots).toEqual({ running: 1, queued: 2, total: 1 });
+  expect((await world.view(runs[2]!)).queue).toEqual({ position: 2, blockers: [runs[0]!, runs[1]!] });
+  world.put("../go", "");
+  for (const runId of runs) expect((await world.finished(runId)).status).toBe("completed");
+});

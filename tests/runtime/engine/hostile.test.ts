@@ -3,6 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { adviceOn } from "../../../src/protocol/failures.ts";
 import { markedProcesses } from "../../../src/runtime/harness/process.ts";
+import { HARNESS_TABLE } from "../../../src/runtime/harness/table.ts";
 import { gates, openWorld, PASSED, script, sh, workflow } from "./world.ts";
 
 const once = { id: "work", kind: "agent", agent: "a", maxAttempts: 1 };
@@ -154,4 +155,33 @@ test("hooks of the repository do not run in worktrees", async () => {
   }
   expect((await world.finished(await world.start())).status).toBe("completed");
   expect(existsSync(join(world.base, "hooked"))).toBe(false);
+});
+
+test("a gate whose program cannot be executed has shown nothing, also where a failure is expected", async () => {
+  const step = { id: "check", kind: "gate", gate: "g", expect: "fail", on: { passed: "$terminal", "repro-missing": "$terminal" }, maxAttempts: 1 };
+  const gateRun = async (text: string) => {
+    await using world = await openWorld({ ".kxm/gates.yaml": gates({ g: { argv: ["./check"] } }), ".kxm/workflows/main.yaml": workflow([step]) });
+    world.put("check", text);
+    sh(world.root, "chmod +x check && git add -A && git commit -qm check");
+    return await world.finished(await world.start());
+  };
+  const { reason, status } = await gateRun("#!/no/such/interpreter\n");
+  expect(status).toBe("failed");
+  expect(reason).toStartWith("gate_missing: the program ./check of the gate g cannot be executed: ");
+  expect(adviceOn(reason)).toBeString();
+  // What a program itself says with the same code is its answer.
+  expect(await gateRun("#!/bin/sh\nexit 127\n")).toMatchObject({ status: "completed" });
+  expect(await gateRun("#!/bin/sh\nno-such-program-here\n")).toMatchObject({ status: "completed" });
+});
+
+test("the time limit of an agent is the one its file says, also beyond the usual one of its harness", async () => {
+  const row = HARNESS_TABLE.command;
+  const usual = row.timeoutMs;
+  row.timeoutMs = 100;
+  try {
+    const { reason } = await runOf(script(`cat >/dev/null; sleep 0.4; ${PASSED}`, { timeoutMs: 30_000 }));
+    expect(reason).toBe("completed");
+  } finally {
+    row.timeoutMs = usual;
+  }
 });

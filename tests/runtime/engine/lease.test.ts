@@ -139,3 +139,24 @@ test("after a restart a lease that never ran out is kept; one that did makes the
     expect(run.status).toBe(lapse ? "blocked_uncertain" : "completed");
   }
 }, 60_000);
+
+test("a run that is cancelled while it waits for a lease ends at once, and its command never starts", async () => {
+  await using hub = await serveHub();
+  const other = (await ask({ url: hub.url }, "POST", "/v1/agents/register", { body: { name: "other", project: "demo" } })).body;
+  const as = { "x-kxm-agent-id": other.agent.id, "x-kxm-agent-key": other.agentKey };
+  await using world = await openWorld(files('echo ran >"$OUT"', { lease: "the-server" }), { hub: () => ({ url: hub.url, project: "demo" }) });
+  process.env["OUT"] = join(world.base, "out");
+  const held = (await ask({ url: hub.url }, "POST", "/v1/leases/the-server/acquire", { body: {}, headers: as })).body.lease;
+  const waits = async () =>
+    (await ask({ url: hub.url }, "GET", "/v1/leases", { query: { project: "demo" }, headers: as })).body.leases[0]?.waiters > 0;
+  const runId = await world.start();
+  while (!(await waits()));
+  world.apply("cancel", { reason: "not now" }, runId);
+  expect(await world.finished(runId, 5000)).toMatchObject({ status: "cancelled", reason: "not now" });
+  // Whoever stood in the line gives the place on once it comes.
+  await ask({ url: hub.url }, "POST", "/v1/leases/the-server/release", { body: { fencingToken: held.fencingToken }, headers: as });
+  const next = await ask({ url: hub.url }, "POST", "/v1/leases/the-server/acquire", { body: { waitMs: 10_000 }, headers: as, timeoutMs: 15_000 });
+  expect(next.body.lease.holderAgentId).toBe(other.agent.id);
+  expect(Bun.file(process.env["OUT"]).size).toBe(0);
+  expect(world.events(runId).map(({ eventType }) => eventType)).not.toContain("effect.dispatched");
+});

@@ -162,6 +162,7 @@ test("a gate that is cancelled while its effect may have happened is uncertain, 
   process.env["LEDGER"] = join(world.base, "ledger");
   const runId = await world.start();
   const { current } = await world.until(runId, (run) => run.current?.attempts[0]?.status === "executing");
+  await waitFor(() => Bun.file(process.env["LEDGER"]!).size > 0, 5000); // a signal that came before it is kept from it by its shell
   world.apply("cancel", {}, runId);
   expect(await world.until(runId, (run) => run.status === "blocked_uncertain")).toMatchObject({
     uncertain: [{ reason: "the command was ended before it said how it went" }],
@@ -192,4 +193,38 @@ test("a checkout that moves away leaves its programs alone, and the run goes on 
   world.engine.opened(world.project);
   world.put("../ledger.go", "");
   expect(await world.finished(runId)).toMatchObject({ status: "completed", steps: [{ attempts: 1 }, { attempts: 1 }] });
+});
+
+test("what an operator says has happened is not done again for the evidence that nobody saw", async () => {
+  const asked = { ...ship, requiredEvidence: [{ key: "ship", kind: "gate" }] };
+  await using world = await openWorld({ ".kxm/gates.yaml": slow("unknown"), ".kxm/workflows/main.yaml": workflow([asked]) });
+  const { runId } = await struck(world);
+  await world.until(runId, (run) => run.status === "blocked_uncertain");
+  world.apply("resolve", { action: "mark-completed", reason: "seen on the server" }, runId);
+  expect(await world.finished(runId)).toMatchObject({ status: "completed", steps: [{ attempts: 1 }] });
+  expect(ledger()).toEqual(["shipped"]);
+  expect(world.project.store.read.gates.evidence(runId)).toMatchObject([{ key: "ship", kind: "gate", producerId: "tester" }]);
+});
+
+test("a receipt that the step asks for must be named by whoever says that it happened", async () => {
+  const asked = { ...ship, requiredEvidence: [{ key: "ship", kind: "receipt" }] };
+  await using world = await openWorld({ ".kxm/gates.yaml": slow("unknown"), ".kxm/workflows/main.yaml": workflow([asked]) });
+  const { runId } = await struck(world);
+  await world.until(runId, (run) => run.status === "blocked_uncertain");
+  expect(() => world.apply("resolve", { action: "mark-completed", reason: "seen" }, runId)).toThrow("name it with --ref");
+  expect((await world.view(runId)).status).toBe("blocked_uncertain");
+  world.apply("resolve", { action: "mark-completed", reason: "seen", refs: ["release 17"] }, runId);
+  expect(await world.finished(runId)).toMatchObject({ status: "completed", steps: [{ attempts: 1 }] });
+  expect(ledger()).toEqual(["shipped"]);
+});
+
+test("an operator who says to try again is heard also when the step's attempts are used up", async () => {
+  await using world = await openWorld({
+    ".kxm/gates.yaml": slow("unknown"),
+    ".kxm/workflows/main.yaml": workflow([{ ...ship, maxAttempts: 1 }]),
+  });
+  const { runId } = await struck(world);
+  await world.until(runId, (run) => run.status === "blocked_uncertain");
+  world.apply("resolve", { action: "confirm-absent-and-retry", reason: "nothing on the server" }, runId);
+  await world.until(runId, (run) => run.current?.attempts[0]?.status === "executing" && ledger().length === 2);
 });
