@@ -133,6 +133,7 @@ function addReading(runs: Command): void {
           [
             { title: "PATH", value: (row) => row["path"] },
             { title: "RUN", value: (row) => row["status"] },
+            { title: "REPOSITORY", value: (row) => row["repository"] },
             { title: "BRANCH", value: (row) => row["branch"] ?? "–" },
             { title: "SIZE", value: (row) => size(row["bytes"]), align: "right" },
             { title: "KEPT BECAUSE", value: (row) => row["keep"] ?? "may be removed" },
@@ -290,8 +291,8 @@ function showRun(out: Output, run: View): void {
         .filter(Boolean)
         .join(", "),
     ],
-    ["commit", run["head"]?.slice(0, 12)],
-    ["note", run["dirty"] ? "the checkout had changes that were not committed: they are not part of the run" : undefined],
+    ["commit", commitsOf(run)],
+    ["note", dirtyNote(run)],
     ["queue", queue && `place ${queue.position}; before it: ${queue.blockers.join(", ") || "nothing"}`],
   ]);
   out.line();
@@ -314,6 +315,16 @@ function showRun(out: Output, run: View): void {
   if (run["waitsFor"]) out.line(`\nwaits for the signal ${run["waitsFor"]}: kxm runs signal ${run["runId"]} ${run["waitsFor"]}`);
   for (const one of uncertain)
     out.line(`\nuncertain: ${visible(one.reason)}\n  resolve: kxm runs resolve ${run["runId"]} --action ${one.resolutions.join("|")} --reason …`);
+}
+
+const commitsOf = ({ repositories }: View): string =>
+  repositories.map(({ id, head }: View) => (repositories.length > 1 ? `${id} ${head.slice(0, 12)}` : head.slice(0, 12))).join(", ");
+
+function dirtyNote({ repositories }: View): string | undefined {
+  const dirty = (repositories as View[]).filter((one) => one["dirty"]).map(({ id }) => id);
+  if (dirty.length === 0) return undefined;
+  const which = repositories.length > 1 ? `the checkout of ${dirty.join(", ")}` : "the checkout";
+  return `${which} had changes that were not committed: they are not part of the run`;
 }
 
 function showLogs(out: Output, attempts: { attemptId: string; stepId: string; pieces: { stream: string; text: string }[] }[]): void {

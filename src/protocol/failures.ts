@@ -7,7 +7,7 @@ export const FAILURES = {
   evidence_missing: "Look at `kxm runs logs`: the step must show the evidence it is asked for.",
   weakened_reproduction: "The reproduction must stay as it was pinned: correct the change, or start a new run.",
   gate_missing: "Install the gate's program, or correct its argv in .kxm/gates.yaml.",
-  gate_cwd_missing: "Correct the gate's cwd in .kxm/gates.yaml: it must be a folder of the repository.",
+  gate_cwd_missing: "Correct the gate's cwd in .kxm/gates.yaml: it must be a folder below the project's root.",
   gate_timeout: "Look at `kxm runs logs` for what it waits for, or raise the gate's timeoutMs.",
   not_signed_in: "Sign the program in, or set its key where the Runtime runs; `kxm harness list` shows what is known.",
   quota_exhausted: "Wait until the provider's quota renews, or name another model.",

@@ -54,7 +54,7 @@ export const ProjectFile = Closed(
           },
           "A Git repository that steps work in",
         ),
-        { minItems: 1, maxItems: 1, description: "The repository that holds the project; it is called main unless named here" },
+        { minItems: 1, maxItems: 16, description: "Where steps work; without it the one repository that holds the project, called main" },
       ),
     ),
     limits: Type.Optional(
@@ -97,7 +97,7 @@ export const AgentFile = Closed(
     tools: Type.Optional(OneOf(["read-only", "workspace-writer"] as const, "What the agent may do to files (default read-only)")),
     repositories: Type.Optional(
       Type.Record(Type.String({ pattern: IDENTIFIER }), OneOf(["none", "read", "write"] as const, "Ceiling for this repository"), {
-        description: "Most the agent may do per repository, whatever a step asks for",
+        description: "Most the agent may do per repository, whatever a step asks for; one that is left out may be read",
         maxProperties: 16,
       }),
     ),
@@ -138,10 +138,11 @@ export const GateCommand = Closed(
     argv: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
       minItems: 1,
       maxItems: 64,
-      description: "The program and its arguments; no shell reads them. {{branch}}, {{commit}}, {{base}}, {{runId}} and {{stepId}} are filled in",
+      description:
+        "The program and its arguments; no shell reads them. {{branch}}, {{commit}}, {{base}}, {{runId}} and {{stepId}} are filled in; with several repositories also {{commit.<repository>}} and so on",
     }),
     timeoutMs: Type.Optional(Whole(100, 86_400_000, "Longest the command may take (default 600000)")),
-    cwd: Type.Optional(Type.String({ pattern: `^\\.$|${RELATIVE_PATH}`, description: "Folder inside the repository (default its root)" })),
+    cwd: Type.Optional(Type.String({ pattern: `^\\.$|${RELATIVE_PATH}`, description: "Folder below the project's root (default the root)" })),
     env: Type.Optional(
       Type.Array(Type.String({ pattern: ENV_NAME }), {
         maxItems: 64,

@@ -75,7 +75,7 @@ export const Step = Closed(
     timeoutMs: Type.Optional(Whole(100, DURATION_MS_MAX, "Longest one attempt, approval or wait may take")),
     repositories: Type.Optional(
       Type.Record(Type.String({ pattern: IDENTIFIER }), OneOf(["none", "read", "write"] as const, "Access for this step"), {
-        description: "What the step may do per repository; the agent's own ceiling still holds",
+        description: "What the step may do per repository; one that is left out may be read, and the agent's own ceiling still holds",
         maxProperties: 16,
       }),
     ),

@@ -129,7 +129,7 @@ async function turn(harness: string, tools: string, script: (setup: Setup) => ob
     const run = await world.finished(runId, 180_000);
     const result = world.events(runId).find(({ eventType }) => eventType === "assignment.result_recorded")!.payload;
     const executing = world.events(runId).find(({ eventType }) => eventType === "assignment.executing")!.payload;
-    return { run, usage: result.usage!, version: executing.executor?.harnessVersion, wrote: run.head !== run.base };
+    return { run, usage: result.usage!, version: executing.executor?.harnessVersion, wrote: run.repositories[0]!.head !== run.repositories[0]!.base };
   } finally {
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);

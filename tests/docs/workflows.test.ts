@@ -50,6 +50,17 @@ test("the examples are one valid project", async () => {
   expect(loadBundle(world.root).memory).toHaveLength(1);
 });
 
+test("the example of several repositories is a valid part of a project", async () => {
+  const [, repositories] = /```yaml\n(repositories:\n[\s\S]*?)```/.exec(text)!;
+  const rest = "schema: kxm.project.v1\nid: prj_engine_test\nname: shop\ndefaultWorkflow: main\ndefaultHarness: echo\n";
+  const workflow = "schema: kxm.workflow.v1\nsteps:\n  - {id: ask, kind: approval}\n";
+  await using world = await openWorld({ ".kxm/project.yaml": rest + repositories, ".kxm/workflows/main.yaml": workflow });
+  expect(loadBundle(world.root).project.repositories).toEqual([
+    { id: "shop", path: "." },
+    { id: "api", path: "services/api" },
+  ]);
+});
+
 test.each(workflows)("the example %s runs to its end", async (workflowId) => {
   // The coder of the page shows no evidence; the release asks for a note.
   const files = {

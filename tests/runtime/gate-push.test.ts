@@ -127,8 +127,10 @@ test("a run delivers its own commit with it, and the receipt is evidence", async
   const runId = await world.start();
   const run = await world.finished(runId);
   expect(run.status).toBe("completed");
-  expect(remote()).toBe(run.head);
+  expect(remote()).toBe(run.repositories[0]!.head);
   const recorded = world.events(runId).find(({ eventType }) => eventType === "effect.receipt_recorded")!;
-  expect(recorded.payload.receipts).toMatchObject([{ provider: "git", kind: "ref-update", id: `origin refs/heads/main ${run.head}` }]);
+  expect(recorded.payload.receipts).toMatchObject([
+    { provider: "git", kind: "ref-update", id: `origin refs/heads/main ${run.repositories[0]!.head}` },
+  ]);
   expect(world.outbox().filter(({ problem }) => problem)).toEqual([]);
 });

@@ -188,17 +188,17 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
     };
     return {
       isFolder: () => true,
-      pinHead: () => soon("pin", schedule.between(1, 50), () => ({ base: "a".repeat(40), dirty: false })),
+      pinHeads: () => soon("pin", schedule.between(1, 50), () => ({ main: { base: "a".repeat(40), dirty: false } })),
       materialize: () => {
         reach.mayFreeze(); // between what it knows and what it does
         return soon("worktree", schedule.between(1, 400), trouble);
       },
       restore: () => soon("restore", schedule.between(1, 50), () => []),
-      capture: ({ path, branch }) =>
+      capture: ({ path, trees }) =>
         soon("capture", schedule.between(1, 100), () => {
-          if (!branch) return undefined;
           const commit = sha256(path.split("/").slice(-2).join("/")).slice(0, 40);
-          return { commit, branch, added: [], modified: ["src/app.ts"], deleted: [], linesAdded: 3, linesRemoved: 1 };
+          const changed = { commit, added: [], modified: ["src/app.ts"], deleted: [], linesAdded: 3, linesRemoved: 1 };
+          return trees.flatMap(({ id, branch }) => (branch ? [{ repositoryId: id, branch, ...changed }] : []));
         }),
     };
   }

@@ -63,7 +63,7 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
     return end && conclude(work, step, assignment, end, row.read);
   }
   await prepareWorkspace(context, run, attempt);
-  const full = composePrompt(run, step, assignment.agentId, prompt);
+  const full = composePrompt(run, step, { agentId: agent.id, workspace: attempt.workspace }, prompt);
   const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.conversation!, command: agent.command };
   const argv = commandLine(row, start, full, (program) => machine.programs.find(program, context.env, attempt.workspace.path));
   if (!argv) {
@@ -126,7 +126,7 @@ function echoed(work: Work, step: PlanStep, assignment: Assignment, prompt: stri
   const agent = run.plan.agents[assignment.agentId]!;
   const reply = echo(instructionsOf(step, prompt) || agent.instructions, title, [...new Set(keys)]);
   const turn: Turn = { reply, usage: { inputTokens: 0, outputTokens: 0, cost: 0, currency: run.plan.limits.currency, costKind: "reported" } };
-  return [...executing(run, attempt, assignment), ...closing(work, step, assignment, turn, 0, undefined)];
+  return [...executing(run, attempt, assignment), ...closing(work, step, assignment, turn, 0, [])];
 }
 
 /** Nothing is there to read when the program could not even be executed. */
@@ -184,10 +184,10 @@ function stopped({ run, attempt }: Work, assignment: Assignment, wallMs: number)
 }
 
 export const failed = (work: Work, step: PlanStep, assignment: Assignment, failure: Failure): NewEvent[] =>
-  closing(work, step, assignment, { failure, usage: { costKind: "unknown" } }, 0, undefined);
+  closing(work, step, assignment, { failure, usage: { costKind: "unknown" } }, 0, []);
 
 /** The events that end an attempt: what it said, what it cost, what it changed. */
-function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn, wallMs: number, changes: Changes | undefined): NewEvent[] {
+function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn, wallMs: number, changes: Changes[]): NewEvent[] {
   const { run, attempt } = work;
   const result = declared(work, step, assignment, turn);
   const usage = priced(turn.usage, turn.model ?? run.plan.agents[assignment.agentId]!.model?.model, run.plan.prices);

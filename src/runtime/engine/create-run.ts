@@ -1,25 +1,27 @@
 // Makes a run of handed-in work: the project's files are read and compiled now and pinned, whatever happens to them later.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
+import type { Bundle } from "../project/bundle.ts";
 import { CONCURRENT_RUNS_DEFAULT, compilePlan, type Plan, revisionsOf } from "../project/plan.ts";
 import { REDACTION_VERSION, type Redactor } from "../redact/redactor.ts";
 import type { IntakeRow } from "../store/intake.ts";
-import type { Pinned } from "../workspace/worktrees.ts";
 import type { EngineContext } from "./context.ts";
+import type { Pinned } from "./local.ts";
 
 /**
  * One transaction: the run, its plan, its first events, and the message it came from.
+ * @param bundle the project's files as they are now; @param repositories the commits it starts from
  * @param hasPlace whether a run may begin at once when so many places exist
- * @throws ProjectProblems with every finding in the files; RuntimeRefusal project_conflict, project_invalid
+ * @throws RuntimeRefusal project_conflict, project_invalid
  */
 export function createRun(
   project: Project,
-  { redactor, machine }: Pick<EngineContext, "redactor" | "machine">,
+  { redactor }: Pick<EngineContext, "redactor">,
+  bundle: Bundle,
   intake: IntakeRow,
-  pinned: Pinned,
+  repositories: Record<string, Pinned>,
   hasPlace: (places: number) => boolean,
 ): { runId: string; places: number; admitted: boolean } {
-  const bundle = machine.loadBundle(project.root);
   if (bundle.project.id !== project.projectId)
     throw new RuntimeRefusal(
       "project_conflict",
@@ -34,7 +36,6 @@ export function createRun(
   const places = bundle.project.limits?.maxConcurrentRuns ?? CONCURRENT_RUNS_DEFAULT;
   const admitted = hasPlace(places);
   const runId = project.store.commit((tx) => {
-    const { base, dirty } = pinned;
     const made = tx.createRun(
       {
         workflowId,
@@ -47,9 +48,9 @@ export function createRun(
         planHash,
         detail: { intakeId, places },
       },
-      { planHash, base, dirty },
+      { planHash, repositories },
     );
-    tx.append(made.runId, { type: "workspace.snapshot_pinned", payload: { status: "created", workflowId }, local: { base, dirty } });
+    tx.append(made.runId, { type: "workspace.snapshot_pinned", payload: { status: "created", workflowId }, local: { repositories } });
     if (!admitted) {
       const reason = `waits for one of ${places} places`;
       tx.append(made.runId, { type: "run.status_changed", payload: { status: "queued", previousStatus: "created", reason } });

@@ -44,7 +44,7 @@ export function decideAgent(run: Execution, step: PlanStep, setting: Setting): N
   if (assignment.status === "result_recorded") return [terminal(run, step, assignment, assignment.outcome!)];
   if (assignment.status !== "terminal") return [];
   const { outcome = "failed", summary = "", evidence, changes, failure } = assignment;
-  return [settle(run, step, { outcome, summary, evidence, changes, failure, progress: changes?.commit })];
+  return [settle(run, step, { outcome, summary, evidence, changes, failure, progress: changes.map(({ commit }) => commit).join("\n") })];
 }
 
 type Settled = {

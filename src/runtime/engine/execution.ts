@@ -15,6 +15,7 @@ import type {
   EnteredLocal,
   EvidencePiece,
   OutcomeLocal,
+  Pinned,
   ProcessLocal,
   ResultLocal,
   StatusLocal,
@@ -60,7 +61,7 @@ export type Assignment = {
   outcome?: string;
   summary?: string;
   evidence: EvidencePiece[];
-  changes?: Changes;
+  changes: Changes[];
   failure?: Failure;
 };
 /** Somebody is asked and has not answered. */
@@ -92,10 +93,12 @@ export type StepResult = {
   summary: string;
   declared: boolean;
   evidence: EvidencePiece[];
-  changes?: Changes;
+  changes: Changes[];
   failure?: Failure;
   evidenceHash: string;
 };
+/** Where a run is in a repository: the commit it began at, and the one the next step starts from, which the last write step that passed left on a branch. */
+export type Position = Pinned & { head: string; branch?: string };
 export type Uncertain = { effectId: string; attemptId: string; stepId: string; reason: string; since: number };
 
 export type Execution = {
@@ -109,10 +112,8 @@ export type Execution = {
   endedAt?: number;
   lastSequence: number;
   drives: number;
-  /** Where the next step starts from: the base, then the result of the last write step that passed. */
-  base: string;
-  dirty: boolean;
-  head: string;
+  /** By repository. */
+  repositories: Record<string, Position>;
   visit?: Visit;
   /** Step attempts and entries so far, by step. */
   counts: Record<string, { attempts: number; visits: number }>;
@@ -145,9 +146,7 @@ export const emptyExecution = (runId: string, plan: Plan, planHash: string): Exe
   createdAt: 0,
   lastSequence: 0,
   drives: 0,
-  base: "",
-  dirty: false,
-  head: "",
+  repositories: {},
   counts: {},
   transitions: 0,
   edges: {},
@@ -206,9 +205,7 @@ export function learn(run: Execution, event: Happened): void {
 
 function learnCreated(run: Execution, _: SyncPayload, local: CreatedLocal, at: number): void {
   run.createdAt = at;
-  run.base = local.base;
-  run.dirty = local.dirty;
-  run.head = local.base;
+  for (const [id, pinned] of Object.entries(local.repositories)) run.repositories[id] = { ...pinned, head: pinned.base };
 }
 
 function learnStatus(run: Execution, payload: SyncPayload, local: StatusLocal | undefined, at: number): void {
@@ -280,7 +277,7 @@ function learnOutcome(run: Execution, payload: SyncPayload, local: OutcomeLocal)
     summary: local.summary,
     declared: local.declared,
     evidence: local.evidence ?? [],
-    changes: local.changes,
+    changes: local.changes ?? [],
     failure: local.failure,
     evidenceHash: local.evidenceHash,
   };
@@ -290,7 +287,7 @@ function learnOutcome(run: Execution, payload: SyncPayload, local: OutcomeLocal)
   const hash = `${result.outcome}:${result.evidenceHash}`;
   run.repeats[stepId] = { hash, times: before?.hash === hash ? before.times + 1 : 1 };
   if (result.outcome === "passed") {
-    if (result.changes) run.head = result.changes.commit;
+    for (const { repositoryId, commit, branch } of result.changes) Object.assign(run.repositories[repositoryId]!, { head: commit, branch });
     const captured = (capture: Plan["planHash"]) => capture?.step === stepId && hashOf(result.evidence, capture.evidenceKey);
     run.pinned.planHash = captured(run.plan.planHash) || run.pinned.planHash;
     run.pinned.oracle ??= captured(run.plan.reproOracle) || undefined;
@@ -312,7 +309,7 @@ function learnTransition(run: Execution, payload: SyncPayload): void {
 }
 
 function learnAssignmentCreated(run: Execution, { assignmentId, agentId = "", instanceNo = 1 }: SyncPayload): void {
-  if (assignmentId) run.visit?.assignments.push({ assignmentId, agentId, instanceNo, status: "created", attempts: [], evidence: [] });
+  if (assignmentId) run.visit?.assignments.push({ assignmentId, agentId, instanceNo, status: "created", attempts: [], evidence: [], changes: [] });
 }
 
 const ASSIGNMENT_STATUSES: readonly string[] = ["created", "accepted", "dispatched", "executing", "result_recorded", "retry_pending", "terminal"];
@@ -325,7 +322,7 @@ function learnAssignment(run: Execution, payload: SyncPayload, local: ResultLoca
   assignment.outcome = payload.outcome;
   assignment.summary = local?.summary ?? payload.summary;
   assignment.evidence = local?.evidence ?? [];
-  assignment.changes = local?.changes;
+  assignment.changes = local?.changes ?? [];
   assignment.failure = local?.failure;
   run.agentMs += payload.timing?.agentMs ?? 0;
   run.cost += payload.usage?.cost ?? 0;

@@ -7,6 +7,7 @@ import { type Receipt, receiptsIn } from "../../protocol/receipt.ts";
 import { environmentFor } from "../harness/environment.ts";
 import { notExecuted } from "../harness/launch.ts";
 import type { Failure } from "../harness/result.ts";
+import { REFERENCES } from "../project/repositories.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Work } from "./agent-attempt.ts";
 import { artifactPiece } from "./artifacts.ts";
@@ -28,11 +29,11 @@ const identityOf = ({ run, attempt }: Work) => ({ stepId: run.visit!.stepId, ste
 
 const watchingOf = ({ context }: Work) => ({ programs: context.machine.programs, clock: context.clock });
 
-/** Fills in what a gate may name of its run. */
+/** Fills in what a gate may name of its run. A commit or a branch is that of the first repository unless another is named. */
 export const fill = (text: string, run: Execution, stepId: string): string =>
-  text.replaceAll(/\{\{\s*(branch|commit|base|runId|stepId)\s*\}\}/g, (_, name: string) => {
-    const branch = Object.values(run.results).findLast(({ changes }) => changes?.commit === run.head)?.changes?.branch;
-    return { branch: branch ?? run.head, commit: run.head, base: run.base, runId: run.runId, stepId }[name]!;
+  text.replaceAll(REFERENCES, (_, ofRepository: string | undefined, repository = run.plan.repositories[0]!.id, ofRun = "") => {
+    const { base, head, branch = head } = run.repositories[repository]!;
+    return ofRepository ? { branch, commit: head, base }[ofRepository]! : { runId: run.runId, stepId }[ofRun as string]!;
   });
 
 /** Runs or re-attaches one attempt. @returns its closing events, or undefined when it was left to another supervisor */
@@ -55,7 +56,7 @@ export async function workGate(work: Work): Promise<NewEvent[] | undefined> {
     return closing(work, {
       failure: {
         class: "gate_cwd_missing",
-        sentence: `the gate ${step.gate} runs in ${gate.cwd}, which is no folder of the repository`,
+        sentence: `the gate ${step.gate} runs in ${gate.cwd}, which is no folder of the project`,
         retryable: false,
       },
     });
@@ -241,7 +242,11 @@ function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewE
     key: gateId,
     kind: "gate",
     producer: gateId,
-    text: canonical({ argv: gate.argv, commit: attempt.workspace.base, exitCode: end.output.exitCode }),
+    text: canonical({
+      argv: gate.argv,
+      commits: Object.fromEntries(attempt.workspace.trees.map(({ id, base }) => [id, base])),
+      exitCode: end.output.exitCode,
+    }),
   });
   const receipts = passed ? receiptsIn(end.output.stdout) : [];
   const shown = receipts.map((receipt) => piece(context.newId, { key: gateId, kind: "receipt", producer: receipt.provider, text: receipt.id }));

@@ -4,14 +4,15 @@ import type { EffectClass } from "../../protocol/project-files.ts";
 import type { EvidenceKind, TerminalStatus } from "../../protocol/workflow-file.ts";
 import type { ProcessMark } from "../harness/process.ts";
 import type { Failure } from "../harness/result.ts";
+import type { Repository } from "../project/repositories.ts";
 
-/** Where an attempt works. */
-export type Workspace = {
-  access: "read" | "write";
-  path: string;
+/** Where an attempt works: one folder, laid out as the project is, with a worktree of each repository that it may see. */
+export type Workspace = { access: "read" | "write"; path: string; trees: Tree[] };
+/** One repository in a workspace. */
+export type Tree = Repository & {
   /** The commit it starts from. */
   base: string;
-  /** Of a write step: where its result is kept. */
+  /** Of one that may be changed: where the result is kept. */
   branch?: string;
 };
 
@@ -26,8 +27,9 @@ export type EvidencePiece = {
   text: string;
 };
 
-/** What a write step changed. */
+/** What a write step changed in one repository. */
 export type Changes = {
+  repositoryId: string;
   commit: string;
   branch: string;
   added: string[];
@@ -37,7 +39,9 @@ export type Changes = {
   linesRemoved: number;
 };
 
-export type CreatedLocal = { planHash: string; base: string; dirty: boolean };
+/** The commit a run starts from in a repository, and whether the checkout had changes that are not in it. */
+export type Pinned = { base: string; dirty: boolean };
+export type CreatedLocal = { planHash: string; repositories: Record<string, Pinned> };
 export type EnteredLocal = { visit: number };
 export type AttemptLocal = {
   kind: "agent" | "gate";
@@ -56,10 +60,10 @@ export type AttemptLocal = {
 export type ProcessLocal = { process: ProcessMark; leaseFence?: number };
 /** `passed` is what a gate's command or check answered; without it the attempt gave no answer. */
 export type EndedLocal = { failure?: Failure; exitCode?: number; dropped?: number; passed?: boolean; evidence?: EvidencePiece[]; tail?: string };
-export type ResultLocal = { evidence?: EvidencePiece[]; changes?: Changes; failure?: Failure; summary?: string };
+export type ResultLocal = { evidence?: EvidencePiece[]; changes?: Changes[]; failure?: Failure; summary?: string };
 export type OutcomeLocal = {
   evidence?: EvidencePiece[];
-  changes?: Changes;
+  changes?: Changes[];
   failure?: Failure;
   declared: boolean;
   evidenceHash: string;
@@ -80,6 +84,6 @@ export type ApprovalContent = {
   stepAttempt: number;
   question: string;
   /** What was done so far: outcome, summary and evidence hashes of the steps before. */
-  basis: { stepId: string; outcome: string; summary: string; evidence: string[]; commit?: string }[];
+  basis: { stepId: string; outcome: string; summary: string; evidence: string[]; commits?: string[] }[];
   numbers?: Record<string, number | string>;
 };

@@ -7,6 +7,7 @@ import type { Failure } from "../harness/result.ts";
 import type { NewId } from "../ids.ts";
 import type { PlanStep } from "../project/plan.ts";
 import { AGENT_TIMEOUT_MS_DEFAULT, GATE_TIMEOUT_MS_DEFAULT } from "../project/plan.ts";
+import { type Access, granted } from "../project/repositories.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Execution } from "./execution.ts";
 import type { ApprovalContent, ApprovalPurpose, AttemptLocal, OutcomeLocal, StatusLocal, Workspace } from "./local.ts";
@@ -20,7 +21,7 @@ export type Setting = {
   newId: NewId;
   boot: string;
   attemptFolder: (attemptId: string) => string;
-  workspace: (run: Execution, step: PlanStep, access: "read" | "write", attemptId: string) => Workspace;
+  workspace: (run: Execution, step: PlanStep, granted: Record<string, Access>, attemptId: string) => Workspace;
 };
 
 /** Characters of a reason or summary that is kept in an event. */
@@ -63,7 +64,7 @@ export function recordOutcome(
     Pick<OutcomeLocal, "evidence" | "changes">
   > & { progress?: string },
 ): NewEvent {
-  const { outcome, summary, declared, failure, status, evidence = [], changes, progress = "" } = end;
+  const { outcome, summary, declared, failure, status, evidence = [], changes = [], progress = "" } = end;
   const evidenceHash = taggedSha256([...evidence.map(({ key, hash }) => `${key}=${hash}`).sort(), failure?.class ?? "", progress].join("\n"));
   const visit = run.visit!;
   const words = bounded(summary || outcome);
@@ -78,7 +79,9 @@ export function recordOutcome(
       ...(run.plan.sync.results === "summary" && { summary: words }),
       ...(failure && { error: { class: failure.class, component: visit.stepId, retryable: failure.retryable }, reason: bounded(failure.sentence) }),
       ...(evidence.length > 0 && { evidenceRefs: evidence.slice(0, 64).map(({ id, kind, hash }) => ({ id, kind, hash })) }),
-      ...(changes && { fileChanges: [{ repositoryId: "main", ...pathsOf(changes, run.plan.sync.fileChanges === "counts") }] }),
+      ...(changes.length > 0 && {
+        fileChanges: changes.map((one) => ({ repositoryId: one.repositoryId, ...pathsOf(one, run.plan.sync.fileChanges === "counts") })),
+      }),
     },
     local: local as unknown as Record<string, unknown>,
   };
@@ -106,14 +109,14 @@ export const mayRepeat = (effect: EffectClass): boolean =>
 export function agentAttempt(run: Execution, step: PlanStep, setting: Setting, who: { assignmentId: string; agentId: string }): NewEvent[] {
   const agent = run.plan.agents[who.agentId]!;
   const attemptId = setting.newId("att");
-  const access = step.access === "write" && agent.tools === "workspace-writer" ? "write" : "read";
+  const workspace = setting.workspace(run, step, granted(step.repositories, agent.repositories), attemptId);
   const local: AttemptLocal = {
     kind: "agent",
     folder: setting.attemptFolder(attemptId),
     boot: setting.boot,
     timeoutMs: Math.min(step.timeoutMs ?? Number.POSITIVE_INFINITY, agent.timeoutMs ?? AGENT_TIMEOUT_MS_DEFAULT),
-    effectClass: access === "write" ? "workspace-mutation" : "read-only",
-    workspace: setting.workspace(run, step, access, attemptId),
+    effectClass: workspace.access === "write" ? "workspace-mutation" : "read-only",
+    workspace,
     conversation: crypto.randomUUID(),
   };
   const identity = { stepId: step.id, stepAttempt: run.visit!.stepAttempt, assignmentId: who.assignmentId, attemptId, agentId: who.agentId };
@@ -138,7 +141,7 @@ export function gateAttempt(run: Execution, step: PlanStep, setting: Setting): N
     boot: setting.boot,
     timeoutMs: Math.min(step.timeoutMs ?? Number.POSITIVE_INFINITY, limit),
     effectClass,
-    workspace: setting.workspace(run, step, "read", attemptId),
+    workspace: setting.workspace(run, step, step.repositories, attemptId),
     lease: "argv" in gate ? gate.lease : undefined,
     effectId,
   };
@@ -161,8 +164,8 @@ export const effectOf = (id: string, effectClass: EffectClass, attemptId: string
 /** The question with what it is about, for somebody who sees nothing else of the run. The hash covers more than this text: all of the content. */
 function questionText({ question, basis }: ApprovalContent): string {
   const lines = basis.map(
-    ({ stepId, outcome, summary, commit }) =>
-      `- ${stepId}: ${outcome}${summary ? ` – ${summary}` : ""}${commit ? ` (commit ${commit.slice(0, 12)})` : ""}`,
+    ({ stepId, outcome, summary, commits = [] }) =>
+      `- ${stepId}: ${outcome}${summary ? ` – ${summary}` : ""}${commits.map((commit) => ` (commit ${commit.slice(0, 12)})`).join("")}`,
   );
   return [question, ...lines].join("\n");
 }
@@ -204,7 +207,7 @@ export function askAbout(
     outcome,
     summary,
     evidence: evidence.map(({ key, hash }) => `${key}=${hash}`),
-    ...(changes && { commit: changes.commit }),
+    ...(changes.length > 0 && { commits: changes.map(({ commit }) => commit) }),
   }));
   const content: ApprovalContent = { runId: run.runId, purpose, stepId: visit.stepId, stepAttempt: visit.stepAttempt, question, basis, numbers };
   return ask(run, { approvalId: setting.newId("apr"), content, contentHash: taggedSha256(canonical(content)), deadline });

@@ -3,6 +3,7 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
 import { CONCURRENT_RUNS_DEFAULT } from "../project/plan.ts";
 import { ProjectProblems } from "../project/problems.ts";
+import { repositoriesOf } from "../project/repositories.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { EngineContext } from "./context.ts";
 import { createRun } from "./create-run.ts";
@@ -161,9 +162,11 @@ export class ProjectEngine {
   private async makeRun(intake: IntakeRow): Promise<void> {
     const { project } = this;
     try {
-      const pinned = await this.context.machine.worktrees.pinHead(project.root);
+      const { worktrees, loadBundle } = this.context.machine;
+      const bundle = loadBundle(project.root);
+      const pinned = await worktrees.pinHeads(project.root, repositoriesOf(bundle.project));
       if (this.closed) return;
-      const { runId, places, admitted } = createRun(project, this.context, intake, pinned, (limit) => this.working().length < limit);
+      const { runId, places, admitted } = createRun(project, this.context, bundle, intake, pinned, (limit) => this.working().length < limit);
       this.places = places;
       if (admitted) this.drive(runId);
     } catch (error) {
@@ -191,5 +194,6 @@ export class ProjectEngine {
 /** The sentence of a refusal that is the work's own; undefined for anything else. */
 function refusalOf(error: unknown): string | undefined {
   if (error instanceof ProjectProblems) return error.message.slice(0, 1000);
-  return error instanceof RuntimeRefusal && !error.code.startsWith("store_") ? error.message : undefined;
+  if (!(error instanceof RuntimeRefusal) || error.code.startsWith("store_")) return undefined;
+  return error.options.hint ? `${error.message}. ${error.options.hint}` : error.message;
 }

@@ -1,6 +1,7 @@
 // What an agent is told: who it is, what the run is for, what came before, what to do, and how to declare its outcome. Pure.
 import type { PlanStep } from "../project/plan.ts";
 import type { Execution } from "./execution.ts";
+import type { Workspace } from "./local.ts";
 
 /** Characters of earlier summaries and of one piece of evidence that are passed on. */
 const BEFORE_CHARS_MAX = 12_000;
@@ -10,7 +11,12 @@ const PIECE_CHARS_MAX = 1000;
 export const instructionsOf = (step: PlanStep, prompt: string): string => step.instructions.replaceAll(/\{\{\s*prompt\s*\}\}/g, () => prompt);
 
 /** The whole prompt of one attempt. @param prompt what the run was started with */
-export function composePrompt(run: Execution, step: PlanStep, agentId: string, prompt: string): string {
+export function composePrompt(
+  run: Execution,
+  step: PlanStep,
+  { agentId, workspace }: { agentId: string; workspace: Workspace },
+  prompt: string,
+): string {
   const agent = run.plan.agents[agentId]!;
   const task = instructionsOf(step, prompt);
   const parts = [
@@ -18,6 +24,7 @@ export function composePrompt(run: Execution, step: PlanStep, agentId: string, p
     `You are ${agent.id}: ${agent.purpose}`,
     agent.instructions,
     prompt && !step.instructions.includes("{{") ? `# The run\n\n${prompt}` : undefined,
+    places(run, workspace),
     before(run),
     again(run, step),
     `# Your step: ${step.id}\n\n${[step.description, task].filter(Boolean).join("\n\n") || "Do what the run asks for."}`,
@@ -26,11 +33,21 @@ export function composePrompt(run: Execution, step: PlanStep, agentId: string, p
   return parts.filter((part) => part !== undefined && part !== "").join("\n\n");
 }
 
+/** Where the repositories lie, for whoever works in more than one. */
+function places(run: Execution, { trees }: Workspace): string | undefined {
+  if (run.plan.repositories.length === 1) return undefined;
+  const lines = trees.map(
+    ({ id, path, branch }) => `- ${id}: ${path === "." ? "this folder" : `${path}/`}${branch ? "" : ", to read: changes there are thrown away"}`,
+  );
+  return lines.length === 0 ? undefined : `# Repositories\n\n${lines.join("\n")}`;
+}
+
 function before(run: Execution): string | undefined {
   const lines = Object.values(run.results).map(({ stepId, outcome, summary, evidence, changes }) => {
     const shown = evidence.map(({ key, text }) => `  - ${key}: ${text.slice(0, PIECE_CHARS_MAX)}`);
-    const commit = changes ? [`  - commit ${changes.commit} on ${changes.branch}`] : [];
-    return [`- ${stepId}: ${outcome}. ${summary}`, ...commit, ...shown].join("\n");
+    const several = run.plan.repositories.length > 1;
+    const commits = changes.map((one) => `  - commit ${one.commit} on ${one.branch}${several ? ` of ${one.repositoryId}` : ""}`);
+    return [`- ${stepId}: ${outcome}. ${summary}`, ...commits, ...shown].join("\n");
   });
   return lines.length === 0 ? undefined : `# Steps so far\n\n${lines.join("\n").slice(-BEFORE_CHARS_MAX)}`;
 }

@@ -17,8 +17,8 @@ export type DriveReceipt = {
   planHash: string;
   lastSequence: number;
   eventsHash: string;
-  base: string;
-  head: string;
+  /** The commit it began at and the one it left, by repository. */
+  commits: Record<string, { base: string; head: string }>;
   transitions: number;
   agentMs: number;
   cost: number;
@@ -57,8 +57,7 @@ export function receiptOf(tx: StoreTx, run: Execution): void {
     planHash: run.planHash,
     lastSequence: last,
     eventsHash: hash,
-    base: run.base,
-    head: run.head,
+    commits: Object.fromEntries(Object.entries(run.repositories).map(([id, { base, head }]) => [id, { base, head }])),
     transitions: run.transitions,
     agentMs: run.agentMs,
     cost: run.cost,

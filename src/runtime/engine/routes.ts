@@ -1,11 +1,16 @@
 // The engine's routes of the local API: a run in full, with what it waits for; intake, receipts, transcripts, worktrees and harnesses.
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { isTerminal } from "../../protocol/workflow-file.ts";
+import type { Project } from "../contract.ts";
 import { harnessReports } from "../harness/probe.ts";
 import type { LocalRequest, LocalRoute } from "../local-route.ts";
 import { inspectBundle, loadBundle } from "../project/bundle.ts";
+import type { Plan } from "../project/plan.ts";
+import { type Repository, repositoriesOf } from "../project/repositories.ts";
 import type { Workers } from "../worker/workers.ts";
-import { listWorktrees, removeWorktree, whyKeep } from "../workspace/worktrees.ts";
+import { listWorktrees, removeWorktree, type WorktreeReport, whyKeep } from "../workspace/inventory.ts";
 import { readBinding } from "./coordinators.ts";
 import type { ProjectEngine } from "./project-engine.ts";
 import { verify } from "./receipts.ts";
@@ -157,7 +162,8 @@ function patience(ms: number, signal: AbortSignal): Promise<void> {
 function worktreeRoutes(of: Of): LocalRoute[] {
   const list = async (request: LocalRequest) => {
     const { project, context } = of(request);
-    const found = await listWorktrees(project.root, worktreesFolder(context));
+    const folder = worktreesFolder(context);
+    const found = await listWorktrees(project.root, folder, repositoriesIn(project, folder));
     return found.map((report) => {
       const status = project.store.read.runs.state(report.runId)?.status ?? "unknown";
       return { ...report, status, keep: status === "unknown" || isTerminal(status) ? whyKeep(report) : `its run is ${status}` };
@@ -174,16 +180,35 @@ function worktreeRoutes(of: Of): LocalRoute[] {
         const kept: { path: string; why: string }[] = [];
         for (const report of await list(request)) {
           if (wanted !== undefined && report.runId !== wanted) continue;
-          if (report.keep) kept.push({ path: report.path, why: report.keep });
-          else {
-            await removeWorktree(of(request).project.root, report);
-            removed.push(report.path);
-          }
+          const inner = kept.some(({ path }) => path.startsWith(`${report.path}/`)) ? "a worktree in it stays" : undefined;
+          const why = report.keep ?? inner ?? (await removal(of(request).project.root, report));
+          if (why === undefined) removed.push(report.path);
+          else kept.push({ path: report.path, why });
         }
         return { removed, kept };
       },
     },
   ];
+}
+
+/** Why a worktree could not be removed. */
+async function removal(root: string, report: WorktreeReport): Promise<string | undefined> {
+  try {
+    await removeWorktree(root, report);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RuntimeRefusal) return error.message;
+    throw error;
+  }
+}
+
+/** Repositories that may have worktrees: those of the project as it is now, and those of the runs that have left folders. */
+function repositoriesIn({ root, store }: Project, folder: string): Repository[] {
+  const { bundle } = inspectBundle(root);
+  const runs = existsSync(folder) ? readdirSync(folder) : [];
+  const plans = runs.map((runId) => store.read.runs.planOf(runId)?.plan as Plan | undefined);
+  const all = [...(bundle ? repositoriesOf(bundle.project) : []), ...plans.flatMap((plan) => plan?.repositories ?? [])];
+  return [...new Map(all.map((one) => [one.path, one])).values()].filter(({ path }) => path === "." || existsSync(join(root, path, ".git")));
 }
 
 function workerRoutes(of: (request: LocalRequest) => Workers | undefined): LocalRoute[] {

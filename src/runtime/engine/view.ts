@@ -1,7 +1,8 @@
 // A run as people and programs read it: where it stands, what it waits for and what may be done about it, what it used. Made anew for each question.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { agentTime } from "./budgets.ts";
-import { attemptsOf, type Execution, isOver, stepOf } from "./execution.ts";
+import { attemptsOf, type Execution, isOver, type Position, stepOf } from "./execution.ts";
+import type { Changes } from "./local.ts";
 import { RESOLUTIONS } from "./operations.ts";
 import type { ProjectEngine, Queued } from "./project-engine.ts";
 
@@ -17,7 +18,15 @@ export type RunView = {
   lastSequence: number;
   queue?: Queued;
   /** Steps in the order of the workflow. */
-  steps: { id: string; kind: string; status: string; attempts: number; outcome?: string; summary?: string; commit?: string; branch?: string }[];
+  steps: {
+    id: string;
+    kind: string;
+    status: string;
+    attempts: number;
+    outcome?: string;
+    summary?: string;
+    changes: Pick<Changes, "repositoryId" | "commit" | "branch">[];
+  }[];
   current?: {
     stepId: string;
     stepAttempt: number;
@@ -31,10 +40,8 @@ export type RunView = {
   uncertain: { effectId: string; stepId: string; reason: string; since: number; resolutions: readonly string[] }[];
   used: { transitions: number; agentMs: number; cost: number; costKnown: boolean; currency: string };
   limits: Execution["plan"]["limits"];
-  base: string;
-  /** Whether the checkout had changes, when the run began, that are not part of it. */
-  dirty: boolean;
-  head: string;
+  /** Where it began and where it is; `dirty` when the checkout had changes then that are not part of the run. */
+  repositories: ({ id: string; path: string } & Position)[];
   planHash: string;
 };
 
@@ -75,9 +82,7 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
       currency: plan.limits.currency,
     },
     limits: plan.limits,
-    base: run.base,
-    dirty: run.dirty,
-    head: run.head,
+    repositories: plan.repositories.map((one) => ({ ...one, ...run.repositories[one.id]! })),
     planHash: run.planHash,
   };
 }
@@ -95,8 +100,7 @@ function stepView(run: Execution, stepId: string): RunView["steps"][number] {
     attempts,
     outcome: result?.outcome,
     summary: result?.summary,
-    commit: result?.changes?.commit,
-    branch: result?.changes?.branch,
+    changes: (result?.changes ?? []).map(({ repositoryId, commit, branch }) => ({ repositoryId, commit, branch })),
   };
 }
 

@@ -9,6 +9,7 @@ import { checkFile } from "./check.ts";
 import { checkGraph } from "./graph.ts";
 import { type MemoryNote, readMemory } from "./memory.ts";
 import { type Problem, ProjectProblems, sortProblems } from "./problems.ts";
+import { REFERENCES, repositoriesOf } from "./repositories.ts";
 import { type Located, readYaml, YAML_BYTES_MAX } from "./yaml.ts";
 
 /** The folder of project files below the project's root. */
@@ -98,13 +99,38 @@ function list(reader: Reader, folder: string, ending: string): { id: string; pat
   return found;
 }
 
+function checkRepositories({ located, value }: Checked<ProjectFile>, problems: Problem[]): void {
+  const repositories = repositoriesOf(value);
+  for (const field of ["id", "path"] as const)
+    repositories.forEach((one, n) => {
+      if (repositories.findIndex((other) => other[field] === one[field]) === n) return;
+      const message = `another repository has the ${field} ${one[field]}`;
+      problems.push({ file: located.file, ...located.at(`/repositories/${n}/${field}`), code: "repository_duplicate", message });
+    });
+}
+
+/** What a gate names of its run must be there when it starts. */
+function checkGates({ located, value }: Checked<GatesFile>, project: ProjectFile, problems: Problem[]): void {
+  const known = new Set(repositoriesOf(project).map(({ id }) => id));
+  for (const [id, gate] of Object.entries(value.gates)) {
+    if (!("argv" in gate)) continue;
+    const texts = [...gate.argv.map((text, n) => ({ text, at: `argv/${n}` })), ...(gate.lease ? [{ text: gate.lease, at: "lease" }] : [])];
+    for (const { text, at } of texts)
+      for (const [, , repository] of text.matchAll(REFERENCES))
+        if (repository !== undefined && !known.has(repository)) {
+          const message = `project.yaml has no repository called ${repository}`;
+          problems.push({ file: located.file, ...located.at(`/gates/${id}/${at}`), code: "repository_unknown", message });
+        }
+  }
+}
+
 function checkAgents(agents: Map<string, Checked<AgentFile>>, project: ProjectFile, problems: Problem[]): void {
   for (const { located, value } of agents.values()) {
     const harness = value.harness ?? project.defaultHarness;
     const breach = (pointer: string, code: string, message: string) => problems.push({ file: located.file, ...located.at(pointer), code, message });
     if (harness === "command" && !value.command) breach("", "command_missing", "an agent with the harness command needs command: [program, …]");
     if (harness !== "command" && value.command) breach("/command", "command_unused", `the harness ${harness} takes no command`);
-    const repositories = new Set((project.repositories ?? [{ id: "main" }]).map(({ id }) => id));
+    const repositories = new Set(repositoriesOf(project).map(({ id }) => id));
     for (const id of Object.keys(value.repositories ?? {}))
       if (!repositories.has(id)) breach(`/repositories/${id}`, "repository_unknown", `project.yaml has no repository called ${id}`);
   }
@@ -140,11 +166,13 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; ident
   });
   const gateMap = new Map(Object.entries(gates?.value.gates ?? {}));
   if (project && reader.problems.length === 0) {
+    checkRepositories(project, reader.problems);
     checkAgents(agents, project.value, reader.problems);
+    if (gates) checkGates(gates, project.value, reader.problems);
     const known = {
       agents: values(agents),
       gates: gateMap,
-      repositories: new Set((project.value.repositories ?? [{ id: "main" }]).map(({ id }) => id)),
+      repositories: new Set(repositoriesOf(project.value).map(({ id }) => id)),
     };
     for (const { located, value } of workflows.values())
       for (const { pointer, code, message } of checkGraph(value, known))
@@ -179,6 +207,14 @@ function rootOf(root: string): string {
   } catch {
     return root; // every file in it is then reported as missing
   }
+}
+
+/** The project file alone, whatever the others are like. @throws ProjectProblems with every finding in it */
+export function readProject(root: string): ProjectFile {
+  const reader: Reader = { root: rootOf(root), problems: [], files: {} };
+  const project = readChecked<ProjectFile>(reader, `${PROJECT_FOLDER}/project.yaml`, ProjectFile, true);
+  if (!project) throw new ProjectProblems(sortProblems(reader.problems));
+  return project.value;
 }
 
 /** The bundle. @throws ProjectProblems with every finding */

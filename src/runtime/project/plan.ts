@@ -3,6 +3,7 @@ import { canonical, sha256, taggedSha256 } from "../../protocol/canonical.ts";
 import type { AgentFile, Gate, HarnessId, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
 import type { EvidenceKind, Step, StepKind, WorkflowFile } from "../../protocol/workflow-file.ts";
 import type { Bundle } from "./bundle.ts";
+import { type Access, askedBy, ceilingsOf, type Repository, repositoriesOf } from "./repositories.ts";
 import { type Route, routesOf } from "./steps.ts";
 
 /** Attempts of a step that does not say. */
@@ -13,7 +14,6 @@ export const GATE_TIMEOUT_MS_DEFAULT = 600_000;
 /** Runs of one project at the same time unless it says. */
 export const CONCURRENT_RUNS_DEFAULT = 4;
 
-export type Access = "read" | "write";
 export type PlanAgent = {
   id: string;
   purpose: string;
@@ -21,6 +21,8 @@ export type PlanAgent = {
   harness: HarnessId;
   model?: { provider: string; model: string };
   tools: "read-only" | "workspace-writer";
+  /** Most it may do per repository. */
+  repositories: Record<string, Access>;
   env: string[];
   timeoutMs: number;
   command?: string[];
@@ -47,7 +49,8 @@ export type PlanStep = {
   outcomes: string[];
   maxAttempts: number;
   timeoutMs?: number;
-  access: Access;
+  /** What it asks for per repository. */
+  repositories: Record<string, Access>;
   agent?: string;
   gate?: string;
   expect: "pass" | "fail";
@@ -63,6 +66,8 @@ export type Plan = {
   projectId: string;
   workflowId: string;
   description: string;
+  /** The first one is what is meant where none is named. */
+  repositories: Repository[];
   coordinator?: { id: string; instructions: string };
   limits: PlanLimits;
   planHash?: { step: string; evidenceKey: string };
@@ -84,13 +89,6 @@ export type Revisions = {
   syncPolicyRevision: string;
 };
 
-/** Only its own access when the agent may write, the step does not say less, and no ceiling forbids it. */
-function accessOf(agent: AgentFile, step: Step, repository: string): Access {
-  const ceiling = agent.repositories?.[repository] ?? "write";
-  const asked = step.repositories?.[repository] ?? (step.kind === "moa" ? "read" : "write");
-  return agent.tools === "workspace-writer" && ceiling === "write" && asked === "write" ? "write" : "read";
-}
-
 function compilePanel(step: Step): PlanPanel | undefined {
   if (!step.assignments || !step.join) return undefined;
   const { allowedAgents, minimum = 1, target = allowedAgents.length, distinctBy } = step.assignments;
@@ -110,9 +108,6 @@ function compilePanel(step: Step): PlanPanel | undefined {
 
 function compileStep(bundle: Bundle, steps: Step[], index: number): PlanStep {
   const step = steps[index]!;
-  const repository = bundle.project.repositories?.[0]?.id ?? "main";
-  const workers = step.kind === "agent" ? [step.agent!] : (step.assignments?.allowedAgents ?? []);
-  const write = workers.some((id) => accessOf(bundle.agents.get(id)!, step, repository) === "write");
   const routes = routesOf(steps, index);
   return {
     id: step.id,
@@ -123,7 +118,7 @@ function compileStep(bundle: Bundle, steps: Step[], index: number): PlanStep {
     outcomes: routes.map(({ outcome }) => outcome),
     maxAttempts: step.maxAttempts ?? (step.kind === "approval" || step.kind === "wait" ? 1 : MAX_ATTEMPTS_DEFAULT),
     timeoutMs: step.timeoutMs,
-    access: write ? "write" : "read",
+    repositories: askedBy(step, repositoriesOf(bundle.project)),
     agent: step.agent,
     gate: step.gate,
     expect: step.expect ?? "pass",
@@ -146,6 +141,7 @@ const compileAgent = (id: string, agent: AgentFile, project: ProjectFile): PlanA
   harness: agent.harness ?? project.defaultHarness,
   model: agent.model,
   tools: agent.tools ?? "read-only",
+  repositories: ceilingsOf(agent, repositoriesOf(project)),
   env: agent.env ?? [],
   timeoutMs: agent.timeoutMs ?? AGENT_TIMEOUT_MS_DEFAULT,
   command: agent.command,
@@ -174,6 +170,7 @@ export function compilePlan(bundle: Bundle, workflowId: string): { plan: Plan; p
     projectId: bundle.project.id,
     workflowId,
     description: workflow.description ?? "",
+    repositories: repositoriesOf(bundle.project),
     coordinator: coordinator && { id: workflow.coordinator!, instructions: coordinator.instructions ?? "" },
     limits: limitsOf(workflow, bundle.project),
     planHash: workflow.planHash,

@@ -7,6 +7,8 @@ import type { Workspace } from "../engine/local.ts";
 import { HARNESS_TABLE } from "../harness/table.ts";
 import { HubAgent } from "../hub-agent.ts";
 import { privateFolder } from "../paths.ts";
+import { readProject } from "../project/bundle.ts";
+import { repositoriesOf } from "../project/repositories.ts";
 import { readSpec, readSpecs, type WorkerSpec, writeSpecs } from "./spec.ts";
 import { Worker, type WorkerReport } from "./worker.ts";
 
@@ -103,14 +105,17 @@ export class Workers {
     return worker;
   }
 
-  /** A reader works in the checkout itself, a writer in a worktree of its own, which stays. */
+  /** A reader works in the checkout itself, a writer in worktrees of its own, which stay. */
   private async workspaceOf(spec: WorkerSpec): Promise<Workspace> {
     const { root, folder } = this.project;
     const { worktrees } = this.parts.machine;
-    const { base } = await worktrees.pinHead(root);
-    if (spec.access !== "write") return { access: "read", path: root, base };
+    if (spec.access !== "write") return { access: "read", path: root, trees: [] };
+    const repositories = repositoriesOf(readProject(root));
+    const pinned = await worktrees.pinHeads(root, repositories);
     const name = sha256(spec.name.toLowerCase()).slice(0, 12);
-    const workspace: Workspace = { access: "write", path: join(folder, "worktrees", `worker-${name}`, "work"), base, branch: `kxm/worker-${name}` };
+    const branch = `kxm/worker-${name}`;
+    const path = join(folder, "worktrees", `worker-${name}`, "work");
+    const workspace: Workspace = { access: "write", path, trees: repositories.map((one) => ({ ...one, base: pinned[one.id]!.base, branch })) };
     await worktrees.materialize(root, workspace);
     return workspace;
   }

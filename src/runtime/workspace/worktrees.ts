@@ -1,89 +1,178 @@
-// Where steps work: Git worktrees outside the checkout, one per write attempt on a branch of its own, one per commit for reading. Work that is not
-// proven to be kept elsewhere is never deleted.
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+// Where steps work: folders outside the checkout that are laid out as the project is, with a Git worktree of each of its repositories. Those that write have
+// one of their own on a branch of its own; those that read the same commits share one.
+import { existsSync, lstatSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import type { Changes, Workspace } from "../engine/local.ts";
+import type { Changes, Pinned, Tree, Workspace } from "../engine/local.ts";
+import { isWithin, type Repository } from "../project/repositories.ts";
 import { git, tryGit } from "./git.ts";
 
 const AUTHOR = { GIT_AUTHOR_NAME: "KXM", GIT_AUTHOR_EMAIL: "kxm@localhost", GIT_COMMITTER_NAME: "KXM", GIT_COMMITTER_EMAIL: "kxm@localhost" };
 /** A fixed time: the commit that stands for an empty repository is the same on every machine. */
 const EPOCH = { GIT_AUTHOR_DATE: "2000-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2000-01-01T00:00:00Z" };
 
-/** The commit a run starts from, and whether the checkout has changes that are not in it. */
-export type Pinned = { base: string; dirty: boolean };
-
 /**
- * Pins the commit that a run starts from: HEAD, or in a repository without commits an empty one that no branch names.
- * @throws RuntimeRefusal repository_unusable when the folder is not in a Git repository
+ * Pins the commit that a run starts from in each repository: HEAD, or in one without commits an empty commit that no branch names.
+ * @param root the project's root
+ * @throws RuntimeRefusal repository_unusable when a folder is not a Git repository of its own in the project
  */
-export async function pinHead(root: string): Promise<Pinned> {
-  const inside = await tryGit(root, ["rev-parse", "--is-inside-work-tree"]);
-  if (inside.code !== 0 || inside.stdout.trim() !== "true")
-    throw new RuntimeRefusal("repository_unusable", `${root} is not in a Git repository`, { hint: "Run `git init` there first." });
-  const head = await tryGit(root, ["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
-  const dirty = (await git(root, ["status", "--porcelain", "--untracked-files=no"])) !== "";
+export async function pinHeads(root: string, repositories: Repository[]): Promise<Record<string, Pinned>> {
+  for (const repository of repositories) await requireRepository(root, repository, repositories.length > 1);
+  const pinned: Record<string, Pinned> = {};
+  for (const { id, path } of repositories) {
+    const folder = join(root, path);
+    const inner = repositories.filter((other) => isWithin(other.path, path));
+    for (const other of inner) await requireApart(folder, relative(folder, join(root, other.path)), { outer: id, inner: other.id });
+    pinned[id] = await pinHead(
+      folder,
+      inner.map((other) => relative(path, other.path)),
+    );
+  }
+  return pinned;
+}
+
+const unusable = (sentence: string, hint: string) => new RuntimeRefusal("repository_unusable", sentence, { hint });
+
+/** A single repository at the root may begin above it; all others must be where the project says. */
+async function requireRepository(root: string, { id, path }: Repository, several: boolean): Promise<void> {
+  const folder = join(root, path);
+  if (!existsSync(folder))
+    throw unusable(`the repository ${id} is not there: ${folder} does not exist`, "Clone it to that folder, or correct .kxm/project.yaml.");
+  if (realpathSync(folder) !== join(realpathSync(root), path))
+    throw unusable(`the folder ${path} of the repository ${id} is a link`, "A repository of a project must lie in the project's own folders.");
+  const top = await tryGit(folder, ["rev-parse", "--is-inside-work-tree", "--show-prefix"]);
+  const [inside, prefix = ""] = top.stdout.trim().split("\n");
+  if (top.code !== 0 || inside !== "true") throw unusable(`${folder} is not in a Git repository`, "Run `git init` there first.");
+  if ((several || path !== ".") && prefix !== "")
+    throw unusable(
+      `${folder} is a folder of another repository, not the repository ${id}`,
+      "Run `git init` there first, or correct .kxm/project.yaml.",
+    );
+}
+
+/** Commits in a repository must not take up one that lies in it. */
+async function requireApart(folder: string, path: string, names: { outer: string; inner: string }): Promise<void> {
+  if ((await tryGit(folder, ["check-ignore", "-q", path])).code === 0) return;
+  if ((await tryGit(folder, ["ls-files", "--stage", "--", path])).stdout.startsWith("160000 ")) return;
+  throw unusable(
+    `the repository ${names.inner} lies in ${names.outer}, which would take it up in its own commits`,
+    `Add /${path}/ to the .gitignore of ${names.outer}.`,
+  );
+}
+
+/** Limits a git command to what is the repository's own. @param inner folders of other repositories in it */
+export const ownOnly = (inner: string[]): string[] => (inner.length === 0 ? [] : ["--", ".", ...inner.map((path) => `:(exclude,literal)${path}`)]);
+
+async function pinHead(folder: string, inner: string[]): Promise<Pinned> {
+  const head = await tryGit(folder, ["rev-parse", "--verify", "-q", "HEAD^{commit}"]);
+  const dirty = (await git(folder, ["status", "--porcelain", "--untracked-files=no", ...ownOnly(inner)])) !== "";
   if (head.code === 0) return { base: head.stdout.trim(), dirty };
-  const tree = await git(root, ["hash-object", "-t", "tree", "-w", "--stdin"], { input: "" });
-  const base = await git(root, ["commit-tree", tree, "-m", "Empty start"], { env: { ...AUTHOR, ...EPOCH } });
+  const tree = await git(folder, ["hash-object", "-t", "tree", "-w", "--stdin"], { input: "" });
+  const base = await git(folder, ["commit-tree", tree, "-m", "Empty start"], { env: { ...AUTHOR, ...EPOCH } });
   return { base, dirty };
 }
 
-/** One change of a repository's worktrees at a time: git's own locks would make the others fail, and members of a panel share a checkout. */
+/** One change of a project's worktrees at a time: git's own locks would make the others fail, and members of a panel share a checkout. */
 const lines = new Map<string, Promise<unknown>>();
-function inLine<T>(root: string, work: () => Promise<T>): Promise<T> {
+export function inLine<T>(root: string, work: () => Promise<T>): Promise<T> {
   const result = (lines.get(root) ?? Promise.resolve()).then(work, work);
   lines.set(root, result);
   return result;
 }
 
-/** Makes the folder an attempt works in, unless it is there already. Safe to call again after a crash. @throws RuntimeRefusal repository_unusable */
-export const materialize = (root: string, workspace: Workspace): Promise<void> => inLine(root, () => makeWorktree(root, workspace));
+/** Makes the folder an attempt works in, unless it is there already. Safe to call again after a crash. @throws RuntimeRefusal repository_unusable, worktree_unusable */
+export const materialize = (root: string, workspace: Workspace): Promise<void> => inLine(root, () => makeWorkspace(root, workspace));
 
-/** Beside each worktree: says that git had finished with it. Without it, a start was cut short and nothing has worked there yet. */
-const READY = ".ready";
+/** Beside each workspace: says that git had finished with it. Without it, a start was cut short and nothing has worked there yet. */
+export const READY = ".ready";
 
-async function makeWorktree(root: string, { path, base, branch }: Workspace): Promise<void> {
-  if (existsSync(path)) {
-    if (existsSync(path + READY)) return;
-    await tryGit(root, ["worktree", "remove", "--force", "--force", path]);
+async function makeWorkspace(root: string, { path, trees }: Workspace): Promise<void> {
+  const outerFirst = trees.toSorted((a, b) => a.path.length - b.path.length);
+  if (existsSync(path) && !existsSync(path + READY)) {
+    for (const tree of outerFirst.toReversed())
+      await tryGit(join(root, tree.path), ["worktree", "remove", "--force", "--force", join(path, tree.path)]);
     rmSync(path, { recursive: true, force: true });
   }
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    throw new RuntimeRefusal("worktree_unusable", `the folder ${dirname(path)} cannot be made (${(cause as NodeJS.ErrnoException).code})`, { cause });
-  }
-  await git(root, ["worktree", "prune"]);
-  await git(root, ["worktree", "add", "--quiet", "--force", ...(branch ? ["-B", branch] : ["--detach"]), path, base]);
+  makeFolder(trees.some((tree) => tree.path === ".") ? dirname(path) : path);
+  for (const tree of outerFirst) await makeTree(join(root, tree.path), path, tree);
   writeFileSync(path + READY, "");
 }
 
-/** Brings a reading checkout back to its commit; what a read-only step left there was never allowed. Answers what it had left. */
+async function makeTree(repository: string, workspace: string, { path, base, branch }: Tree): Promise<void> {
+  const folder = join(workspace, path);
+  if (existsSync(join(folder, ".git"))) return;
+  if (path !== ".") {
+    requireInside(workspace, folder);
+    makeFolder(dirname(folder));
+  }
+  await git(repository, ["worktree", "prune"]);
+  await git(repository, ["worktree", "add", "--quiet", "--force", ...(branch ? ["-B", branch] : ["--detach"]), folder, base]);
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new RuntimeRefusal("worktree_unusable", `the folder ${folder} cannot be made (${(cause as NodeJS.ErrnoException).code})`, { cause });
+  }
+}
+
+/** A link that a repository holds must not lead the worktree of another one out of the workspace. */
+function requireInside(workspace: string, folder: string): void {
+  let there = folder;
+  while (!lstatSync(there, { throwIfNoEntry: false })) there = dirname(there);
+  if (realpathSync(there) !== join(realpathSync(workspace), relative(workspace, there)))
+    throw new RuntimeRefusal("worktree_unusable", `${folder} cannot be made: ${there} is a link`);
+}
+
+/** The folders of other repositories of the workspace that lie in this one, below it. */
+const innerOf = ({ trees }: Workspace, outer: Tree): string[] =>
+  trees.filter(({ path }) => isWithin(path, outer.path)).map(({ path }) => relative(outer.path, path));
+
+/** Brings what was only to be read back to its commit; what a step left there was never allowed. Answers what it had left. */
 export async function restore(workspace: Workspace): Promise<string[]> {
-  const left = await git(workspace.path, ["status", "--porcelain"]);
-  if (left === "") return [];
-  await git(workspace.path, ["checkout", "--quiet", "--force", "--detach", workspace.base]);
-  await git(workspace.path, ["clean", "--quiet", "-fd"]);
-  return left.split("\n").map((line) => line.slice(3));
+  const left: string[] = [];
+  for (const tree of workspace.trees)
+    if (!tree.branch) left.push(...(await restoreTree(join(workspace.path, tree.path), tree, innerOf(workspace, tree))));
+  return left;
+}
+
+async function restoreTree(folder: string, { path, base }: Tree, inner: string[]): Promise<string[]> {
+  const status = await git(folder, ["status", "--porcelain", ...ownOnly(inner)]);
+  if (status === "" && (await git(folder, ["rev-parse", "HEAD"])) === base) return [];
+  await git(folder, ["checkout", "--quiet", "--force", "--detach", base]);
+  await git(folder, ["clean", "--quiet", "-fd", ...ownOnly(inner)]);
+  return status === "" ? [path] : status.split("\n").map((line) => join(path, line.slice(3)));
 }
 
 /**
- * Keeps what a write attempt did: commits what is uncommitted onto its branch.
- * @returns what changed since the base; undefined when nothing did
+ * Keeps what a write attempt did: commits what is uncommitted onto its branch. What it did where it was only to read is thrown away.
+ * @returns what changed since the base, by repository
  */
-export async function capture(workspace: Workspace, message: string): Promise<Changes | undefined> {
-  const { path, base, branch } = workspace;
+export async function capture(workspace: Workspace, message: string): Promise<Changes[]> {
+  if (workspace.access === "read") return [];
+  const changes: Changes[] = [];
+  for (const tree of workspace.trees) {
+    const made = await captureTree(join(workspace.path, tree.path), tree, message, innerOf(workspace, tree));
+    if (made) changes.push(made);
+  }
+  await restore(workspace);
+  return changes;
+}
+
+async function captureTree(folder: string, { id, base, branch }: Tree, message: string, inner: string[]): Promise<Changes | undefined> {
   if (!branch) return undefined;
-  await git(path, ["add", "-A"]);
-  const staged = await tryGit(path, ["diff", "--cached", "--quiet"]);
-  if (staged.code !== 0) await git(path, ["commit", "--quiet", "--no-verify", "-m", message], { env: await author(path) });
-  const commit = await git(path, ["rev-parse", "HEAD"]);
+  await git(folder, ["add", "-A"]);
+  // Not left out of the line above: git takes it amiss when what is left out is ignored as well.
+  if (inner.length > 0) await git(folder, ["reset", "--quiet", "--", ...inner.map((path) => `:(literal)${path}`)]);
+  const staged = await tryGit(folder, ["diff", "--cached", "--quiet"]);
+  if (staged.code !== 0) await git(folder, ["commit", "--quiet", "--no-verify", "-m", message], { env: await author(folder) });
+  const commit = await git(folder, ["rev-parse", "HEAD"]);
   if (commit === base) return undefined;
   // The agent may have moved to another branch: the result is what it stands on.
-  const on = await tryGit(path, ["symbolic-ref", "-q", "--short", "HEAD"]);
-  if (on.stdout.trim() !== branch) await git(path, ["branch", "--force", branch, commit]);
-  return { commit, branch, ...(await difference(path, base, commit)) };
+  const on = await tryGit(folder, ["symbolic-ref", "-q", "--short", "HEAD"]);
+  if (on.stdout.trim() !== branch) await git(folder, ["branch", "--force", branch, commit]);
+  return { repositoryId: id, commit, branch, ...(await difference(folder, base, commit)) };
 }
 
 /** The user's own name where git knows one. */
@@ -92,78 +181,11 @@ async function author(path: string): Promise<Record<string, string>> {
   return name.code === 0 ? {} : AUTHOR;
 }
 
-async function difference(path: string, base: string, commit: string): Promise<Omit<Changes, "commit" | "branch">> {
+async function difference(path: string, base: string, commit: string): Promise<Omit<Changes, "commit" | "branch" | "repositoryId">> {
   const names = (await git(path, ["diff", "--name-status", "--no-renames", "-z", base, commit])).split("\0").filter((field) => field !== "");
   const [added, modified, deleted]: [string[], string[], string[]] = [[], [], []];
   for (let at = 0; at + 1 < names.length; at += 2) (names[at] === "A" ? added : names[at] === "D" ? deleted : modified).push(names[at + 1]!);
   const counts = (await git(path, ["diff", "--numstat", "--no-renames", base, commit])).split("\n").map((line) => line.split("\t"));
   const sum = (column: number) => counts.reduce((total, fields) => total + (Number.parseInt(fields[column] ?? "", 10) || 0), 0);
   return { added, modified, deleted, linesAdded: sum(0), linesRemoved: sum(1) };
-}
-
-/** A worktree of KXM as `kxm runs worktrees` shows it. */
-export type WorktreeReport = {
-  path: string;
-  runId: string;
-  branch?: string;
-  commit: string;
-  /** Files that are not committed, and commits that no other branch or remote has. */
-  uncommitted: number;
-  unpushed: number;
-  missing: boolean;
-  /** Disk it takes; undefined where that cannot be told quickly. */
-  bytes?: number;
-};
-
-/** All worktrees below `folder`, with what would be lost if they were removed. */
-export async function listWorktrees(root: string, folder: string): Promise<WorktreeReport[]> {
-  const blocks = (await git(root, ["worktree", "list", "--porcelain"])).split("\n\n");
-  const reports: WorktreeReport[] = [];
-  for (const block of blocks) {
-    const field = (name: string) =>
-      block
-        .split("\n")
-        .find((line) => line.startsWith(`${name} `))
-        ?.slice(name.length + 1);
-    const path = field("worktree");
-    if (!path?.startsWith(`${folder}/`)) continue;
-    const [runId = ""] = path.slice(folder.length + 1).split("/");
-    const commit = field("HEAD") ?? "";
-    const branch = field("branch")?.replace("refs/heads/", "");
-    const missing = !existsSync(path);
-    const status = missing ? "" : await git(path, ["status", "--porcelain"]);
-    const elsewhere = branch ? ["--not", `--exclude=${branch}`, "--branches", "--remotes"] : ["--not", "--branches", "--remotes"];
-    const unpushed = commit ? Number(await git(root, ["rev-list", "--count", commit, ...elsewhere])) : 0;
-    const bytes = missing ? undefined : await diskUse(path);
-    reports.push({ path, runId, branch, commit, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, bytes });
-  }
-  return reports;
-}
-
-const DISK_USE_MS_MAX = 5000;
-
-async function diskUse(path: string): Promise<number | undefined> {
-  const child = Bun.spawn(["du", "-sk", path], { stdin: "ignore", stdout: "pipe", stderr: "ignore", timeout: DISK_USE_MS_MAX });
-  const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
-  const blocks = Number.parseInt(text, 10);
-  return code === 0 && Number.isSafeInteger(blocks) ? blocks * 1024 : undefined;
-}
-
-/** Why a worktree must stay; undefined when all in it is kept elsewhere. Its branch stays in any case, so committed work is never lost with it. */
-export const whyKeep = (report: WorktreeReport): string | undefined => {
-  if (report.uncommitted > 0) return `${report.uncommitted} files are not committed`;
-  if (!report.branch && report.unpushed > 0) return `${report.unpushed} commits are on no branch`;
-  return undefined;
-};
-
-/** Removes one worktree whose work is proven to be kept. @throws RuntimeRefusal worktree_unproven */
-export const removeWorktree = (root: string, report: WorktreeReport): Promise<void> => inLine(root, () => remove(root, report));
-
-async function remove(root: string, report: WorktreeReport): Promise<void> {
-  const why = whyKeep(report);
-  if (why) throw new RuntimeRefusal("worktree_unproven", `${report.path} stays: ${why}`);
-  // Without --force git itself refuses once more when something is uncommitted.
-  if (report.missing) await git(root, ["worktree", "prune"]);
-  else await git(root, ["worktree", "remove", report.path]);
-  rmSync(report.path + READY, { force: true });
 }

@@ -269,12 +269,15 @@ test("a write step's work is on a branch of its own with its paths; later steps 
   });
   const runId = await world.start();
   const run = await world.finished(runId);
-  expect(run).toMatchObject({ status: "completed", steps: [{ branch: `kxm/${runId}/code` }, {}, {}] });
+  expect(run).toMatchObject({
+    status: "completed",
+    steps: [{ changes: [{ repositoryId: "main", branch: `kxm/${runId}/code` }] }, { changes: [] }, {}],
+  });
   const recorded = world.events(runId).find(({ eventType, payload }) => eventType === "step.outcome_recorded" && payload.stepId === "code")!;
   expect(recorded.payload.fileChanges).toEqual([{ repositoryId: "main", added: ["src/new.txt"], modified: ["old.txt"], deleted: ["gone.txt"] }]);
-  expect(recorded.payload.local).toMatchObject({ changes: { linesAdded: 2, linesRemoved: 2, commit: run.head } });
+  expect(recorded.payload.local).toMatchObject({ changes: [{ linesAdded: 2, linesRemoved: 2, commit: run.repositories[0]!.head }] });
   expect(sh(world.root, "git status --porcelain; cat old.txt")).toBe("old");
-  expect(sh(world.root, `git rev-parse kxm/${runId}/code`)).toBe(run.head);
+  expect(sh(world.root, `git rev-parse kxm/${runId}/code`)).toBe(run.repositories[0]!.head);
 });
 
 test("attempts, gates and evidence stand in their tables as the events say", async () => {

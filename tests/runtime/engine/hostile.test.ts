@@ -105,7 +105,7 @@ test("a dirty checkout is not part of the run, and that is said", async () => {
   });
   world.put("a.txt", "not committed");
   const runId = await world.start();
-  expect(await world.finished(runId)).toMatchObject({ status: "completed", dirty: true });
+  expect(await world.finished(runId)).toMatchObject({ status: "completed", repositories: [{ dirty: true }] });
   expect(readFileSync(join(world.root, "a.txt"), "utf8")).toBe("not committed");
 });
 

@@ -80,7 +80,7 @@ test("the first success of a writing panel is what the run goes on with", async 
   );
   const run = await world.finished(await world.start());
   expect(run.status).toBe("completed");
-  expect(sh(world.root, `git show --stat --format= ${run.head}`)).toContain("quick.txt");
+  expect(sh(world.root, `git show --stat --format= ${run.repositories[0]!.head}`)).toContain("quick.txt");
   expect(readdirSync(world.root)).not.toContain("quick.txt");
 });
 

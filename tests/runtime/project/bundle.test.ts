@@ -35,7 +35,7 @@ test("a small project loads and compiles to the same hash every time", () => {
   const bundle = loadBundle(root);
   const first = compilePlan(bundle, "main");
   expect(compilePlan(loadBundle(root), "main").planHash).toBe(first.planHash);
-  expect(first.plan.steps[0]).toMatchObject({ id: "work", access: "write", maxAttempts: 3, outcomes: ["passed", "failed"] });
+  expect(first.plan.steps[0]).toMatchObject({ id: "work", repositories: { main: "write" }, maxAttempts: 3, outcomes: ["passed", "failed"] });
   expect(first.plan.agents["writer"]!.harness).toBe("echo");
   expect(revisionsOf(bundle, "r1").configRevision).toMatch(/^sha256:[0-9a-f]{64}$/);
   put(".kxm/agents/writer.yaml", `${AGENT}instructions: other\n`);

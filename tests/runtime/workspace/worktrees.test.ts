@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Workspace } from "../../../src/runtime/engine/local.ts";
-import { capture, listWorktrees, materialize, pinHead, removeWorktree, restore, whyKeep } from "../../../src/runtime/workspace/worktrees.ts";
+import { listWorktrees, removeWorktree, whyKeep } from "../../../src/runtime/workspace/inventory.ts";
+import { capture, materialize, pinHeads, restore } from "../../../src/runtime/workspace/worktrees.ts";
 import { openWorld, PASSED, script, sh, workflow } from "../engine/world.ts";
 
 let base: string;
@@ -20,9 +21,18 @@ beforeEach(() => {
   head = sh(root, "git rev-parse HEAD");
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
-const writing = (name = "work"): Workspace => ({ access: "write", path: join(base, "trees/run_1", name), base: head, branch: `kxm/run_1/${name}` });
-const reading = (): Workspace => ({ access: "read", path: join(base, "trees/run_1/read"), base: head });
-const list = () => listWorktrees(root, join(base, "trees"));
+const MAIN = { id: "main", path: "." };
+const writing = (name = "work"): Workspace => ({
+  access: "write",
+  path: join(base, "trees/run_1", name),
+  trees: [{ ...MAIN, base: head, branch: `kxm/run_1/${name}` }],
+});
+const reading = (): Workspace => ({ access: "read", path: join(base, "trees/run_1/read"), trees: [{ ...MAIN, base: head }] });
+const list = () => listWorktrees(root, join(base, "trees"), [MAIN]);
+const pinHead = async (folder: string) => (await pinHeads(folder, [MAIN]))["main"]!;
+/** What a writing attempt changed in its one repository. */
+const captured = async (workspace: Workspace, message: string) => (await capture(workspace, message))[0]!;
+const branchOf = ({ trees }: Workspace) => trees[0]!.branch;
 
 test("a repository without commits starts from an empty commit that is the same everywhere and on no branch", async () => {
   for (const name of ["x", "y"]) sh(base, `git init -q ${name}`);
@@ -60,7 +70,7 @@ test("what a repository makes git run is told nothing of this machine's secrets"
   sh(work.path, `git config filter.spy.clean 'env >>${seen}; cat' && echo '* filter=spy' >.gitattributes`);
   process.env["KEY_OF_ANOTHER_PROGRAM"] = "not for repositories";
   try {
-    expect((await capture(work, "work"))?.added).toEqual([".gitattributes"]);
+    expect((await captured(work, "work")).added).toEqual([".gitattributes"]);
   } finally {
     delete process.env["KEY_OF_ANOTHER_PROGRAM"];
   }
@@ -77,16 +87,16 @@ test("many at once do not get in each other's way", async () => {
 test("what an attempt did is committed on its branch, by the user's own name, also what the agent committed or moved itself", async () => {
   const plain = writing();
   await materialize(root, plain);
-  expect(await capture(plain, "nothing")).toBeUndefined();
+  expect(await capture(plain, "nothing")).toEqual([]);
   writeFileSync(join(plain.path, "b.txt"), "1\n2\n");
-  const changes = (await capture(plain, "work: b"))!;
-  expect(changes).toMatchObject({ branch: plain.branch, added: ["b.txt"], modified: [], deleted: [], linesAdded: 2, linesRemoved: 0 });
-  expect(sh(root, `git log -1 --format='%an %s' ${plain.branch}`)).toBe("Ana work: b");
+  const changes = await captured(plain, "work: b");
+  expect(changes).toMatchObject({ branch: branchOf(plain), added: ["b.txt"], modified: [], deleted: [], linesAdded: 2, linesRemoved: 0 });
+  expect(sh(root, `git log -1 --format='%an %s' ${branchOf(plain)}`)).toBe("Ana work: b");
   const own = writing("own");
   await materialize(root, own);
   sh(own.path, "git checkout -q -b elsewhere && echo c >c.txt && git add -A && git commit -qm mine && echo d >d.txt");
-  expect(await capture(own, "rest")).toMatchObject({ added: ["c.txt", "d.txt"] });
-  expect(sh(root, `git rev-parse ${own.branch}`)).toBe(sh(root, "git rev-parse elsewhere"));
+  expect(await captured(own, "rest")).toMatchObject({ added: ["c.txt", "d.txt"] });
+  expect(sh(root, `git rev-parse ${branchOf(own)}`)).toBe(sh(root, "git rev-parse elsewhere"));
 });
 
 test("names that git would quote come through as they are", async () => {
@@ -94,7 +104,7 @@ test("names that git would quote come through as they are", async () => {
   await materialize(root, work);
   const names = ["with space.txt", "ümlaut.txt", 'quo"te.txt', "tab\there.txt"];
   for (const name of names) writeFileSync(join(work.path, name), "x");
-  expect((await capture(work, "odd"))!.added.toSorted()).toEqual(names.toSorted());
+  expect((await captured(work, "odd")).added.toSorted()).toEqual(names.toSorted());
 });
 
 test("a reading checkout is brought back to its commit", async () => {
@@ -104,6 +114,9 @@ test("a reading checkout is brought back to its commit", async () => {
   writeFileSync(join(read.path, "junk.txt"), "junk");
   expect((await restore(read)).toSorted()).toEqual(["a.txt", "junk.txt"]);
   expect(await restore(read)).toEqual([]);
+  expect(readFileSync(join(read.path, "a.txt"), "utf8")).toBe("a\n");
+  sh(read.path, "echo committed >a.txt && git commit -qam 'not allowed'");
+  expect(await restore(read)).toEqual(["."]);
   expect(readFileSync(join(read.path, "a.txt"), "utf8")).toBe("a\n");
 });
 
@@ -123,7 +136,7 @@ test("work that is kept nowhere else is never removed: uncommitted files, and co
   sh(read.path, "git branch saved");
   for (const report of await list()) await removeWorktree(root, report);
   expect(await list()).toEqual([]);
-  expect(sh(root, `git show --name-only --format= ${work.branch}`)).toBe("b.txt");
+  expect(sh(root, `git show --name-only --format= ${branchOf(work)}`)).toBe("b.txt");
 });
 
 test("a stale report does not remove work that was done after it", async () => {
