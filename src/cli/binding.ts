@@ -16,6 +16,21 @@ function knownHub(world: World): Target | undefined {
   return note && isAlive(note.pid) ? findTarget(world, {}) : undefined;
 }
 
+/**
+ * The hub around this command when the Runtime reports to another one: what it does is not seen where one would look for it.
+ * @param reportsTo the address the Runtime reports to
+ */
+export function hubInstead(reportsTo: string, world: World): string | undefined {
+  const hub = knownHub(world);
+  return hub && addressOf(hub.url) !== addressOf(reportsTo) ? hub.url : undefined;
+}
+
+/** An address without the many names of this machine. */
+const addressOf = (text: string): string => {
+  const { protocol, hostname, port } = new URL(text);
+  return `${protocol}//${/^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(hostname) ? "loopback" : hostname}:${port}`;
+};
+
 /** Binds a Runtime that reports to no hub yet to the one around this command. One that is bound stays as it is. */
 export async function bindIfFree(runtime: LocalRuntime, world: World): Promise<void> {
   const hub = knownHub(world);

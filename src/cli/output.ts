@@ -193,7 +193,11 @@ function describeFailure(error: unknown): Failure {
     };
   if (error instanceof HubTimeout) return { message: error.message, exitCode: EXIT.timedOut };
   if (error instanceof HubUnreachable)
-    return { message: error.message, hint: "Start one with `kxm hub`, or name another with --hub URL or KXM_URL.", exitCode: EXIT.unreachable };
+    return {
+      message: error.message,
+      hint: error.hint ?? "Start one with `kxm hub`, or name another with --hub URL or KXM_URL.",
+      exitCode: EXIT.unreachable,
+    };
   if (error instanceof HubError) {
     const { hint = ERRORS[error.code].hint, ...extras } = error.extras as { hint?: string };
     return { message: error.message, code: error.code, hint, extras, exitCode: EXIT.failed };

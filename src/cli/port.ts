@@ -3,17 +3,20 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 const LISTEN = "0A"; // state of a listening socket in /proc/net/tcp
 
+/** A program that listens: what its command line calls it, and the folder it was started in. */
+export type Listener = { name: string; pid: string; folder: string | undefined };
+
 /**
- * The program that listens on a port of this machine, as `name (pid N)`, where the system tells (Linux, own processes or root).
+ * The program that listens on a port of this machine, where the system tells (Linux, own processes or root).
  * @param address ask only for ::1
  */
-export function listenerOf(port: number, address?: "::1"): string | undefined {
+export function listenerOf(port: number, address?: "::1"): Listener | undefined {
   const tables = address ? ["/proc/net/tcp6"] : ["/proc/net/tcp", "/proc/net/tcp6"];
   const inodes = new Set(tables.flatMap((table) => listeningInodes(table, port)));
   if (inodes.size === 0) return undefined;
   for (const pid of namesIn("/proc").filter((name) => /^\d+$/.test(name))) {
     if (!namesIn(`/proc/${pid}/fd`).some((fd) => inodes.has(socketInode(`/proc/${pid}/fd/${fd}`)))) continue;
-    return `${nameOf(pid)} (pid ${pid})`;
+    return { name: nameOf(pid), pid, folder: folderOf(pid) };
   }
   return undefined;
 }
@@ -32,6 +35,14 @@ function nameOf(pid: string): string {
   const short = (program.split("/").at(-1) ?? "").replace(/\.exe$/, "");
   const script = args.find((arg) => /\.[cm]?[jt]s$/.test(arg));
   return [short || textOf(`/proc/${pid}/comm`).trim(), script?.split("/").at(-1)].filter(Boolean).join(" ");
+}
+
+function folderOf(pid: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return undefined;
+  }
 }
 
 function socketInode(link: string): string {

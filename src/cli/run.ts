@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
 import { isTerminal } from "../protocol/workflow-file.ts";
+import { hubInstead } from "./binding.ts";
 import { define, duration } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
 import { CommandFailed, EXIT, type Output, UsageError, type World } from "./output.ts";
@@ -40,6 +41,11 @@ export function addRun(program: Command): void {
       const { sync } = await project.runtime.status();
       if (sync.hub === undefined)
         out.note("no hub is known to this machine's Runtime: the run stays here until `kxm runtime bind` or KXM_URL names one");
+      const instead = sync.hub && hubInstead(sync.hub.url, world);
+      if (instead)
+        out.note(
+          `this machine's Runtime reports to ${sync.hub.url}, not to ${instead}: the run shows there. \`kxm runtime bind --hub ${instead}\` moves this machine's projects.`,
+        );
       if (options.detach) {
         out.result({ runId, project: project.key }, () => out.line(`run ${runId}\nfollow it with: kxm runs show ${runId} --follow`));
         return EXIT.ok;

@@ -95,7 +95,7 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     const app = createApi(hub, rules, ROUTES, credentials)
       .use(createMcp(hub, rules, credentials))
       .use(createViews(hub, rules, await screensOf(settings)));
-    const listening = listen(app as never, settings.host, settings.port);
+    const listening = await listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);
     engine.announce(listening.url);

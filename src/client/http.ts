@@ -38,10 +38,13 @@ export class HubUnreachable extends Error {
   constructor(
     readonly url: string,
     why: string,
-    options?: ErrorOptions,
+    options?: ErrorOptions & { hint?: string | undefined },
   ) {
     super(`no hub answers at ${url}: ${why}`, options);
+    this.hint = options?.hint;
   }
+  /** What to do about it, where the failure tells. */
+  readonly hint: string | undefined;
 }
 
 /** The caller's own time limit passed before the hub answered. */
@@ -131,9 +134,30 @@ function ended(url: string, { timeoutMs, signal }: Exchange, cause: unknown): Er
   if (signal?.aborted) return signal.reason instanceof Error ? signal.reason : new DOMException("aborted", "AbortError");
   if (cause instanceof Error && cause.name === "TimeoutError")
     return new HubTimeout(`the hub at ${url} did not answer within ${timeoutMs} ms`, { cause });
-  const { code, cause: within } = (cause ?? {}) as { code?: unknown; cause?: { code?: unknown } }; // Node says why one level below
-  const refused = code === "ConnectionRefused" || code === "ECONNREFUSED" || within?.code === "ECONNREFUSED";
-  return new HubUnreachable(url, refused ? "nothing listens there" : "the connection failed", { cause });
+  const { why, hint } = troubleOf(new URL(url), cause);
+  return new HubUnreachable(url, why, { cause, hint });
+}
+
+/** What a failed connection says about the address; Bun and Node name most failures alike, Node one level below. */
+function troubleOf({ protocol, host, hostname }: URL, cause: unknown): { why: string; hint?: string } {
+  const { code, cause: within } = (cause ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  const name = [code, within?.code].find((one) => typeof one === "string") ?? "";
+  if (/^(?:ConnectionRefused|ECONNREFUSED)$/.test(name)) return { why: "nothing listens there" };
+  if (/^(?:ENOTFOUND|EAI_AGAIN)$/.test(name))
+    return { why: `the name ${hostname} is not known here`, hint: "Check the address for a typing mistake." };
+  if (protocol === "https:" && /^(?:EPROTO$|ERR_SSL_)/.test(name))
+    return {
+      why: "what listens there does not speak TLS",
+      hint: `A hub itself speaks plain HTTP: write http://${host}, or put a proxy with TLS in front of it.`,
+    };
+  if (protocol === "https:" && /CERT|ISSUER|UNABLE_TO_VERIFY/.test(name))
+    return {
+      why: `its certificate is not trusted here (${name})`,
+      hint: "Name its authority's certificate with NODE_EXTRA_CA_CERTS, or correct the certificate.",
+    };
+  if (protocol === "http:" && /^(?:ECONNRESET|ConnectionClosed|UND_ERR_SOCKET)$/.test(name))
+    return { why: "the connection was closed before an answer came", hint: `If TLS is in front of that hub, write https://${host}.` };
+  return { why: "the connection failed" };
 }
 
 function readAnswer(url: string, text: string): unknown {

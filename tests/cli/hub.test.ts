@@ -90,15 +90,27 @@ describe("a hub that must not start says why, in one sentence, and leaves everyt
     return ended;
   };
 
-  test("a port in use: by which program", async () => {
+  test("a port in use: by which hub of which folder", async () => {
     await using place = await openPlace();
     const hub = await place.startHub();
     await using other = await openPlace();
     mkdirSync(join(other.folder, ".kxm", "state"), { recursive: true });
     const ended = await other.run(["hub"], { env: { KXM_PORT: String(hub.port) } });
     expect(ended.code).toBe(1);
-    expect(ended.stderr).toContain(`port ${hub.port} of 127.0.0.1 is in use by bun main.ts (pid ${hub.pid})`);
+    expect(ended.stderr).toContain(`another KXM hub listens on port ${hub.port}: ${hub.url}, started in ${place.folder}, pid ${hub.pid}`);
+    expect(ended.stderr).toContain(`--hub ${hub.url}`);
     expect(await healthy(hub.url)).toEqual({ ok: true, agents: 0 });
+  });
+
+  test("a port in use: by which other program", async () => {
+    await using other = await openPlace();
+    mkdirSync(join(other.folder, ".kxm", "state"), { recursive: true });
+    const program = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("not a hub") });
+    const { port } = program;
+    const ended = await other.run(["hub"], { env: { KXM_PORT: String(port) } });
+    await program.stop(true);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(new RegExp(`port ${port} of 127\\.0\\.0\\.1 is in use by .*\\(pid ${process.pid}\\)`));
   });
 
   test("a data file in use: by which hub", async () => {

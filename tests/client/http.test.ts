@@ -1,6 +1,6 @@
 // One exchange with a hub: what comes back, what a refusal carries, and how trouble on the way is told apart.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ask, HubRefusal, HubTimeout, HubUnreachable } from "../../src/client/http.ts";
+import { ask, askReady, HubRefusal, HubTimeout, HubUnreachable } from "../../src/client/http.ts";
 import { readFrames } from "../../src/client/sse.ts";
 import { attempt } from "../support/engines.ts";
 
@@ -100,6 +100,36 @@ describe("what is not an answer", () => {
     stop.abort();
     expect((await waiting).name).toBe("AbortError");
     never.resolve(new Response("{}"));
+  });
+});
+
+describe("an address that is almost right says what is wrong with it", () => {
+  test("https to a hub that speaks plain HTTP", async () => {
+    const plain = server;
+    const said = (await failure(ask({ url: `https://127.0.0.1:${plain.port}` }, "GET", "/"))) as HubUnreachable;
+    expect(said.message).toBe(`no hub answers at https://127.0.0.1:${plain.port}: what listens there does not speak TLS`);
+    expect(said.hint).toContain(`write http://127.0.0.1:${plain.port}`);
+    expect(((await failure(askReady(`https://127.0.0.1:${plain.port}`))) as HubUnreachable).hint).toBe(said.hint);
+  });
+
+  test.each([
+    ["ENOTFOUND", "http://hub.invalid", "the name hub.invalid is not known here", "typing mistake"],
+    [
+      "DEPTH_ZERO_SELF_SIGNED_CERT",
+      "https://hub.example",
+      "its certificate is not trusted here (DEPTH_ZERO_SELF_SIGNED_CERT)",
+      "NODE_EXTRA_CA_CERTS",
+    ],
+    ["ECONNRESET", "http://hub.example:7331", "the connection was closed before an answer came", "write https://hub.example:7331"],
+    ["ECONNRESET", "https://hub.example", "the connection failed", undefined],
+  ])("%s at %s", async (code, url, why, hint) => {
+    for (const trouble of [{ code }, { cause: { code } }]) {
+      const fetch = () => Promise.reject(Object.assign(new TypeError("fetch failed"), trouble));
+      const said = (await failure(ask({ url, fetch }, "GET", "/"))) as HubUnreachable;
+      expect(said.message).toEndWith(`: ${why}`);
+      if (hint === undefined) expect(said.hint).toBeUndefined();
+      else expect(said.hint).toContain(hint);
+    }
   });
 });
 

@@ -65,7 +65,8 @@ test("a run in a repository with a hub shows at the hub without a word about it"
   using me = person();
   using hub = await me.hub();
   await me.kxm("init");
-  expect((await me.kxm("run", "hello")).code).toBe(0);
+  const first = await me.kxm("run", "hello");
+  expect([first.code, first.err.includes("reports to")]).toEqual([0, false]);
   const status = await until(async () => {
     const now = await me.json("runtime", "status");
     return now.sync.projects[0]?.acked > 0 && now.sync.projects[0].pending === 0 ? now : undefined;
@@ -77,6 +78,11 @@ test("a run in a repository with a hub shows at the hub without a word about it"
   expect(await me.json("runtime", "unbind")).toEqual({ hub: null });
   expect((await me.json("runtime", "status")).sync.projects[0].state).toBe("no_hub");
   expect(await me.json("runtime", "bind", "--hub", hub.url, "--project", "shop")).toEqual({ hub: { url: hub.url, project: "shop" } });
+  await me.json("runtime", "bind", "--hub", "http://127.0.0.1:9");
+  const away = await me.kxm("run", "hello", "--detach");
+  expect([away.code, away.err]).toEqual([0, expect.stringContaining(`reports to http://127.0.0.1:9, not to ${hub.url}`)]);
+  await me.json("runtime", "bind", "--hub", hub.url.replace("127.0.0.1", "localhost"));
+  expect((await me.kxm("run", "hello", "--detach")).err).not.toContain("reports to");
 }, 60_000);
 
 test("redact scan ends with 0 when there is nothing and with 1 when there is something, which it does not show", async () => {
