@@ -6,7 +6,7 @@ import { findStateDir, isAlive, readNote } from "./state-dir.ts";
 import { findTarget, type Target } from "./target.ts";
 
 /** A hub that is named by the environment or runs in this workspace; undefined when there is only the default address to guess. */
-function knownHub(world: World): Target | undefined {
+export function knownHub(world: World): Target | undefined {
   const { env, cwd } = world;
   if (env["KXM_URL"]) return findTarget(world, {});
   const stateDir = env["KXM_STATE_DIR"]

@@ -6,6 +6,7 @@ import { addCompletion } from "./completion.ts";
 import { addConnect } from "./connect.ts";
 import { addContext, addMemory } from "./context.ts";
 import { addDemo } from "./demo.ts";
+import { addDoctor } from "./doctor.ts";
 import { addGate } from "./gate.ts";
 import { addHarness } from "./harness.ts";
 import { addHub } from "./hub.ts";
@@ -62,6 +63,7 @@ const GROUPS: readonly AddGroup[] = [
   addRedact,
   addRuntime,
   addStore,
+  addDoctor,
   addDemo,
   addCompletion,
 ];

@@ -22,7 +22,8 @@ type Project = {
   lastError?: string;
   nextAttemptAt?: string;
 };
-type Status = {
+/** What a Runtime says of itself and of how sync goes. */
+export type RuntimeStatus = {
   runtimeId: string;
   version: string;
   pid: number;
@@ -117,7 +118,7 @@ function addBinding(runtime: Command) {
   });
 }
 
-function showStatus(status: Status, out: Output) {
+function showStatus(status: RuntimeStatus, out: Output) {
   const { runtimeId, version, pid, port, startedAt, slots, sync } = status;
   out.result(status, () => {
     out.facts([

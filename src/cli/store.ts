@@ -1,22 +1,18 @@
-// `kxm backup`, `restore`, `verify` and `doctor`: the store of this workspace (or of KXM_DATA_PATH, KXM_DATABASE_URL) without going through a hub.
+// `kxm backup`, `restore` and `verify`: the store of this workspace (or of KXM_DATA_PATH, KXM_DATABASE_URL) without going through a hub.
 import { existsSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
-import { askReady } from "../client/http.ts";
-import type { Figures } from "../db/figures.ts";
 import type { OnProgress, Verdict } from "../db/verify.ts";
 import { newId } from "../protocol/ids.ts";
-import { ago } from "./ago.ts";
 import { backupTarget } from "./backup-target.ts";
 import { define } from "./command.ts";
 import { CommandFailed, EXIT, type Output } from "./output.ts";
 import { readSettings, type ServeSettings } from "./settings.ts";
-import { isAlive, privateFolder, readNote } from "./state-dir.ts";
-import { namedHub } from "./target.ts";
+import { privateFolder } from "./state-dir.ts";
 
 const DAMAGE_SHOWN = 20;
 
-/** Adds the four commands. */
+/** Adds the three commands. */
 export function addStore(program: Command): void {
   define(program, {
     usage: "backup [file]",
@@ -27,6 +23,7 @@ export function addStore(program: Command): void {
     run: async ({ args: [file], out, world }) => {
       const settings = readSettings(world.env, world.cwd);
       const path = fileOf(settings, "pg_dump backs up a PostgreSQL database.");
+      requireFile(path); // before anything is made: a folder without a hub is left as it was
       const target = file === undefined ? backupTarget(settings.stateDir, settings.dataPath, Date.now()) : resolve(world.cwd, file);
       if (file === undefined) privateFolder(dirname(target));
       const { backUp } = await import("../db/backup.ts");
@@ -52,9 +49,12 @@ export function addStore(program: Command): void {
       if (options.mark) return markRestored(settings, out);
       if (file === undefined) throw new CommandFailed("which backup?", "`kxm restore FILE`; `kxm backup` writes to <state>/backups.", EXIT.usage);
       const path = fileOf(settings, "pg_restore restores a PostgreSQL database; then run `kxm restore --mark`.");
+      const backup = resolve(world.cwd, file);
+      if (!existsSync(backup))
+        throw new CommandFailed(`there is no backup at ${backup}`, "`kxm backup` writes to <state>/backups of the hub's folder.");
       privateFolder(settings.stateDir);
       const { restore } = await import("../db/restore.ts");
-      const restored = await restore({ backup: resolve(world.cwd, file), path, clock: Date.now, newId, onProgress: progressOf(out) });
+      const restored = await restore({ backup, path, clock: Date.now, newId, onProgress: progressOf(out) });
       out.result(restored, () => {
         out.line(`restored ${path} from ${basename(file)}`);
         if (restored.keptAs) out.line(`  the store before is ${restored.keptAs}`);
@@ -81,13 +81,6 @@ export function addStore(program: Command): void {
       return verdict.ok ? EXIT.ok : EXIT.failed;
     },
   });
-  define(program, {
-    usage: "doctor",
-    summary: "look at the hub, its store and its disk, and say what needs attention",
-    details: "Ends with 1 when something does. With KXM_URL the hub at that address is looked at, too; the store is always that of this workspace.",
-    examples: ["kxm doctor", "kxm doctor --json"],
-    run: async ({ out, world }) => examine(readSettings(world.env, world.cwd), namedHub(world), out),
-  });
 }
 
 function fileOf({ dataPath, databaseUrl }: ServeSettings, instead: string): string {
@@ -110,7 +103,8 @@ const progressOf =
   (step, done, total) =>
     out.progress(`${STEPS[step] ?? `checking ${step}`}${total > 0 ? ` ${Math.floor((100 * done) / total)} %` : ""}`);
 
-const size = (bytes: number): string =>
+/** Bytes as people read them. */
+export const size = (bytes: number): string =>
   bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
 const rows = (checked: Record<string, number>): string => {
   const count = Object.values(checked).reduce((sum, one) => sum + one, 0);
@@ -145,70 +139,4 @@ function showVerdict(out: Output, { ok, checked, damage, damaged, notChecked }: 
     out.line("`kxm restore` puts a backup in its place; keep this file until you did.");
   }
   for (const what of notChecked) out.line(out.styled("dim", `not checked: ${what}`));
-}
-
-type Finding = { good: boolean; what: string };
-
-async function examine(settings: ServeSettings, named: string | undefined, out: Output): Promise<number> {
-  const findings: Finding[] = [await examineHub(settings)];
-  const note = readNote(settings.stateDir);
-  if (named !== undefined && named !== note?.url) findings.push(await examineNamed(named));
-  let figures: Figures | undefined;
-  if (settings.databaseUrl !== undefined || existsSync(settings.dataPath)) {
-    const { figuresOfDatabase, figuresOfFile } = await import("../db/figures.ts");
-    const kept = { messagesMs: settings.hub.messageRetentionMs };
-    figures =
-      settings.databaseUrl === undefined
-        ? await figuresOfFile(settings.dataPath, Date.now(), kept)
-        : await figuresOfDatabase(settings.databaseUrl, Date.now(), kept);
-    findings.push(...figures.warnings.map((what) => ({ good: false, what })));
-    if (figures.warnings.length === 0) findings.push({ good: true, what: "The store has room, and its schema fits this kxm." });
-  } else findings.push({ good: true, what: `There is no store yet at ${settings.dataPath}; the first start of a hub makes one.` });
-  const good = findings.every((finding) => finding.good);
-  out.result({ good, findings, ...(figures && { store: figures }) }, () => showExamination(out, findings, figures));
-  return good ? EXIT.ok : EXIT.failed;
-}
-
-/** Whether the hub of this workspace runs and can write. A hub that is not running is no finding against it. */
-async function examineHub({ stateDir }: ServeSettings): Promise<Finding> {
-  const note = readNote(stateDir);
-  if (!note || !isAlive(note.pid)) return { good: true, what: "No hub of this workspace runs; `kxm hub` starts one." };
-  return examineAt(note.url, `The hub at ${note.url} (pid ${note.pid}, ${note.version})`);
-}
-
-const examineNamed = (url: string): Promise<Finding> => examineAt(url, `The hub at ${url} (KXM_URL)`);
-
-async function examineAt(url: string, name: string): Promise<Finding> {
-  try {
-    const { ok, message } = await askReady(url);
-    return ok ? { good: true, what: `${name} writes.` } : { good: false, what: `${name} does not write: ${message}` };
-  } catch (error) {
-    return { good: false, what: `${name} does not answer: ${(error as Error).message}` };
-  }
-}
-
-function showExamination(out: Output, findings: Finding[], figures: Figures | undefined) {
-  for (const { good, what } of findings) out.line(`${good ? out.styled("good", "ok  ") : out.styled("bad", "look")}  ${what}`);
-  if (!figures) return;
-  const { where, version, bytes, freeBytes, createdAt, restores, growth } = figures;
-  out.line();
-  out.facts([
-    ["store", where],
-    ["engine", version],
-    ["made", `${ago(new Date(createdAt).toISOString())} ago${restores > 0 ? `, restored ${restores} times` : ""}`],
-    ["size", `${size(bytes.data)}${bytes.wal ? `, log ${size(bytes.wal)}` : ""}`],
-    ["free", freeBytes === undefined ? undefined : size(freeBytes)],
-  ]);
-  out.line();
-  out.table(
-    growth,
-    [
-      { title: "TABLE", value: ({ table }) => table },
-      { title: "ROWS", value: (one) => one.rows.toLocaleString("en"), align: "right" },
-      { title: "LAST DAY", value: (one) => one.rowsPerDay.toLocaleString("en"), align: "right" },
-      { title: "KEPT", value: ({ keptMs }) => (keptMs === null ? "after it ended" : `${Math.round(keptMs / 86_400_000)} d`) },
-      { title: "STEADY AT", value: ({ steadyRows }) => steadyRows?.toLocaleString("en"), align: "right" },
-    ],
-    "",
-  );
 }

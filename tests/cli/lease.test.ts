@@ -159,10 +159,14 @@ describe("kxm backup, verify, restore, doctor", () => {
     await using place = await openPlace();
     expect((await place.run(["verify"])).stderr).toContain("there is no store at");
     expect((await place.run(["backup"])).stderr).toContain("there is no store at");
+    expect((await place.run(["backup", "mine.db"])).stderr).toContain("there is no store at");
     expect((await place.run(["restore", "missing.db"])).stderr).toContain("there is no backup");
+    expect(readdirSync(place.folder)).toEqual([]);
     expect((await place.run(["restore"])).code).toBe(2);
     expect((await place.run(["backup"], { env: { KXM_DATABASE_URL: "postgres://127.0.0.1:1/x" } })).stderr).toContain("pg_dump");
-    expect((await place.run(["doctor"])).stdout).toContain("There is no store yet");
+    const nothing = await place.run(["doctor"]);
+    expect(nothing.stdout).toContain("There is no store yet");
+    expect(nothing.stdout).toContain("No Runtime runs on this machine");
     const env = { KXM_URL: "http://127.0.0.1:1" };
     const doctor = await place.run(["doctor"], { env });
     expect([doctor.code, doctor.stdout.includes("The hub at http://127.0.0.1:1 (KXM_URL) does not answer")]).toEqual([1, true]);

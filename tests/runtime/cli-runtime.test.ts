@@ -75,12 +75,24 @@ test("a run in a repository with a hub shows at the hub without a word about it"
   const runs = await (await fetch(`${hub.url}/v1/runs?project=shop`)).json();
   expect(runs.runs ?? runs.code).toBeDefined();
   expect(await me.json("runtime", "sync-retry")).toEqual({ requeued: 0 });
+  const healthy = await me.kxm("doctor");
+  expect(healthy.out).toContain(`This machine's Runtime reports to ${hub.url} as project shop.`);
+  expect(healthy.out).toContain("Project shop: everything is sent.");
   expect(await me.json("runtime", "unbind")).toEqual({ hub: null });
+  expect((await me.kxm("doctor")).out).toContain(`reports to no hub, not to ${hub.url}`);
   expect((await me.json("runtime", "status")).sync.projects[0].state).toBe("no_hub");
   expect(await me.json("runtime", "bind", "--hub", hub.url, "--project", "shop")).toEqual({ hub: { url: hub.url, project: "shop" } });
   await me.json("runtime", "bind", "--hub", "http://127.0.0.1:9");
   const away = await me.kxm("run", "hello", "--detach");
   expect([away.code, away.err]).toEqual([0, expect.stringContaining(`reports to http://127.0.0.1:9, not to ${hub.url}`)]);
+  const stuck = await until(async () => {
+    const looked = await me.kxm("doctor");
+    return looked.out.includes("wait to be sent: ") ? looked : undefined;
+  }, "the Runtime to have tried the address where nobody listens");
+  expect([stuck.code, stuck.out]).toEqual([1, expect.stringMatching(/look {2}Project shop: \d+ events wait to be sent: .*; tried again at /)]);
+  expect(stuck.out).toContain(
+    `reports to http://127.0.0.1:9 as project shop, not to ${hub.url}; \`kxm runtime bind --hub ${hub.url}\` changes that.`,
+  );
   await me.json("runtime", "bind", "--hub", hub.url.replace("127.0.0.1", "localhost"));
   expect((await me.kxm("run", "hello", "--detach")).err).not.toContain("reports to");
 }, 60_000);
