@@ -1,13 +1,12 @@
 // Who is calling: bearer tokens and agent keys, checked on committed state before any write. Secrets are compared as SHA-256.
 import type { AgentRow } from "../db/schema.ts";
-import { createRateLimit, type RateLimit } from "../http/rate-limit.ts";
+import { createRefusals, type Refusals } from "../http/refusals.ts";
 import * as agents from "../hub/agents.ts";
 import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import * as tokens from "../hub/tokens.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
-import { AUTH_FAILURES_PER_MINUTE_MAX } from "../protocol/limits.ts";
 
 /** An agent, by its key; `token` is what opened its project. */
 export type AgentCaller = { kind: "agent"; agent: AgentRow; project: string; actor: string; token: TokenCaller };
@@ -35,9 +34,6 @@ export type Credential =
   | "operator" // may act: operator or admin token
   | "viewer"; // may read: viewer, operator or admin token
 
-const MINUTE_MS = 60_000;
-const REFUSED = "refused credentials";
-const FAILURES_TOTAL_MAX = 10 * AUTH_FAILURES_PER_MINUTE_MAX;
 const invalidAuth = () =>
   new HubError("invalid_auth", "the bearer token is missing or not valid here", { operation: "other", nextAction: "check_project_token" });
 
@@ -49,16 +45,19 @@ export interface Credentials {
 
 const RANK = { project: 0, viewer: 1, operator: 2, admin: 3 } as const;
 
-/** The checks over one hub. Failures are counted per claimed identity and in all, so that guessing gets 429 while right credentials still pass. */
-export function createCredentials(hub: Hub): Credentials {
+/** Counts what one hub refuses; its API and its sign-in page share it. */
+export function refusalsOf(hub: Hub): Refusals {
+  const refusals = createRefusals(hub.clock, () => hub.metrics.add("credentials_refused"));
+  hub.sweepers.add(refusals.sweep);
+  return refusals;
+}
+
+/** The checks over one hub. */
+export function createCredentials(hub: Hub, refusals = refusalsOf(hub)): Credentials {
   const { settings, engine } = hub;
-  const failures = createRateLimit({ max: AUTH_FAILURES_PER_MINUTE_MAX, windowMs: MINUTE_MS, what: REFUSED });
-  const allFailures = createRateLimit({ max: FAILURES_TOTAL_MAX, windowMs: MINUTE_MS, what: REFUSED });
-  hub.sweepers.add(failures.sweep);
   const bearer = (request: Request) => /^Bearer ([^\s,]+)$/.exec(request.headers.get("authorization") ?? "")?.[1];
   const fail = (claimed: string, error: HubError): never => {
-    countFailure(failures, claimed, hub.clock());
-    countFailure(allFailures, "all", hub.clock());
+    refusals.count(claimed);
     throw error;
   };
 
@@ -122,10 +121,6 @@ export function createCredentials(hub: Hub): Credentials {
       return fail("admin", invalidAuth());
     },
   };
-}
-
-function countFailure(limit: RateLimit, bucket: string, now: number) {
-  limit.count(bucket, now);
 }
 
 const ORIGIN = /^[a-z][a-z0-9-]{0,31}$/;

@@ -1,7 +1,7 @@
 // The composition root: opens the store, puts the hub together, mounts API and dashboard, listens, and takes it all down again.
 import { networkInterfaces } from "node:os";
 import { dirname, join } from "node:path";
-import { createCredentials } from "../api/credentials.ts";
+import { createCredentials, refusalsOf } from "../api/credentials.ts";
 import { describeApi } from "../api/reference.ts";
 import { ROUTES } from "../api/routes.ts";
 import { createApi } from "../api/server.ts";
@@ -61,6 +61,7 @@ export interface Serving {
  * @throws CommandFailed, StoreRefused when it cannot start; nothing is left open then
  */
 export async function serve(settings: ServeSettings, alarm: (text: string) => void): Promise<Serving> {
+  for (const warning of settings.warnings) alarm(warning);
   const definitions = loadDefinitions(settings.definitions, settings.env, alarm);
   plainFolder(settings.workspaceDir);
   privateFolder(settings.stateDir);
@@ -91,10 +92,11 @@ export async function serve(settings: ServeSettings, alarm: (text: string) => vo
     if (engine.kind === "sqlite") await startPresence(hub); // nobody is connected to a hub that has just started
     const hosts = new Set<string>();
     const rules: AdmissionRules = { newRequestId: () => newId("req"), hosts, publicOrigin: settings.hub.publicUrl };
-    const credentials = createCredentials(hub);
+    const refusals = refusalsOf(hub);
+    const credentials = createCredentials(hub, refusals);
     const app = createApi(hub, rules, ROUTES, credentials)
       .use(createMcp(hub, rules, credentials))
-      .use(createViews(hub, rules, await screensOf(settings)));
+      .use(createViews(hub, rules, await screensOf(settings), refusals));
     const listening = await listen(app as never, settings.host, settings.port);
     for (const host of hostsOf(listening.port, namesOf(settings.host))) hosts.add(host);
     if (settings.hub.publicUrl) hosts.add(new URL(settings.hub.publicUrl).host);

@@ -4,6 +4,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { defaultSettings, type HubSettings } from "../hub/settings.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { CommandFailed } from "./output.ts";
+import { ownName } from "./own-name.ts";
 import { type DefinitionSource, definitionSource } from "./workflow-definitions.ts";
 
 /** Everything a hub process is started with. */
@@ -27,10 +28,14 @@ export interface ServeSettings {
   definitions: DefinitionSource | undefined;
   env: Env;
   hub: HubSettings;
+  /** What is allowed and yet dangerous, in sentences for whoever starts the hub. */
+  warnings: string[];
 }
 
 type Env = Record<string, string | undefined>;
 type Problem = { name: string; why: string };
+/** A token that people make up is guessed sooner than it is found; the ones that the hub makes have 43 characters. */
+const TOKEN_CHARS_MIN = 16;
 
 const LOOPBACK = /^(localhost|::1|127(\.\d{1,3}){3})$/i;
 /** Whether a hub that listens on this name is reached from this machine only. */
@@ -57,6 +62,8 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
   const host = readHost(env, problems);
   const adminToken = readAdminToken(env, host, problems);
   const projectTokenHashes = readProjectTokens(env, problems);
+  const warnings: string[] = [];
+  checkExposure(env, host, problems, warnings);
   const workspaceDir = path("KXM_WORKSPACE_DIR", ".kxm");
   const inWorkspace = (name: string, folder: string) => path(name, join(workspaceDir, folder));
   const stateDir = inWorkspace("KXM_STATE_DIR", "state");
@@ -77,6 +84,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
     logPath: path("KXM_LOG_PATH", join(logsDir, "kxm-hub.jsonl")),
     definitions: definitionSource(env, cwd),
     env,
+    warnings,
     hub: {
       ...defaultSettings(),
       host,
@@ -88,6 +96,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
       messageTtlMs: integer("KXM_MESSAGE_TTL_MS", defaultSettings().messageTtlMs, 1_000),
       messageRetentionMs: integer("KXM_MESSAGE_RETENTION_MS", defaultSettings().messageRetentionMs, 1_000),
       agentMailNames: readAliases(env, problems),
+      commandName: ownName(cwd),
       rateLimit: {
         max: integer("KXM_RATE_LIMIT_MAX", defaultSettings().rateLimit!.max, 1),
         windowMs: integer("KXM_RATE_LIMIT_WINDOW_MS", defaultSettings().rateLimit!.windowMs, 100),
@@ -123,6 +132,17 @@ function readAdminToken(env: Env, host: string, problems: Problem[]): string | u
   }
   if (/[\s,]/.test(token) || token.length > 1_024) problems.push({ name, why: "must be at most 1024 characters without spaces or commas" });
   return token;
+}
+
+/** Short tokens, refused where others can reach the hub and said on this machine alone; and a hub that others reach without any. */
+function checkExposure(env: Env, host: string, problems: Problem[], warnings: string[]): void {
+  const [token, publicUrl] = [env["KXM_AUTH_TOKEN"]?.trim() ?? "", env["KXM_PUBLIC_URL"]?.trim()];
+  if (publicUrl && token === "")
+    warnings.push("KXM_PUBLIC_URL is set and KXM_AUTH_TOKEN is not: whoever reaches that address may register agents and read their messages");
+  if (token === "" || token.length >= TOKEN_CHARS_MIN) return;
+  const why = `has ${token.length} characters, which can be guessed: use at least ${TOKEN_CHARS_MIN}, such as those of \`openssl rand -hex 24\``;
+  if (publicUrl || !isLoopback(host)) problems.push({ name: "KXM_AUTH_TOKEN", why });
+  else warnings.push(`KXM_AUTH_TOKEN ${why}; a hub that others can reach refuses it`);
 }
 
 function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {

@@ -4,6 +4,7 @@
 export const COUNTERS = [
   "requests",
   "errors",
+  "credentials_refused",
   "registrations",
   "messages_sent",
   "messages_replied",

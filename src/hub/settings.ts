@@ -34,6 +34,8 @@ export interface HubSettings {
   publicUrl: string | undefined;
   /** Whether MCP also offers the tools that users of MCP Agent Mail know by name. */
   agentMailNames: boolean;
+  /** What people at the hub's machine type for `kxm`. */
+  commandName: string;
   /** Open streams one agent or token may hold. */
   streamsPerToken: number;
 }
@@ -53,5 +55,6 @@ export const defaultSettings = (): HubSettings => ({
   allowedHosts: [],
   publicUrl: undefined,
   agentMailNames: false,
+  commandName: "kxm",
   streamsPerToken: STREAMS_PER_TOKEN_MAX,
 });

@@ -22,7 +22,8 @@ export const VARIABLES: readonly Variable[] = [
     of: "hub",
     name: "KXM_AUTH_TOKEN",
     default: "none",
-    meaning: "Admin token. Agents of every project without a token of its own must show it. Required when the hub listens beyond this machine.",
+    meaning:
+      "Admin token. Agents of every project without a token of its own must show it. Required when the hub listens beyond this machine, and of at least 16 characters when others can reach it.",
   },
   {
     of: "hub",

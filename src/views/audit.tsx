@@ -213,7 +213,7 @@ const AuditView = ({ data, visit }: { data: AuditData; visit: Visit }) => {
       {entries.length === 0 && !filtered && (
         <>
           <Empty title="Nobody did anything yet.">Each act of an operator or admin, here or from a terminal, is written down with its change.</Empty>
-          <Command text="kxm open" />
+          <Command text={`${visit.hub.settings.commandName} open`} />
         </>
       )}
       {(next !== undefined || later) && (

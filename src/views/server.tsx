@@ -3,6 +3,7 @@
 import { Elysia } from "elysia";
 import { type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
 import { readBytes } from "../http/body.ts";
+import { createRefusals, type Refusals } from "../http/refusals.ts";
 import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import * as sessions from "../hub/sessions.ts";
@@ -24,8 +25,13 @@ const PROJECTS_MAX = 200; // projects a session is shown
 const FLASHES_MAX = 1_000; // results that wait to be shown, over all sessions
 const RANK = { viewer: 0, operator: 1, admin: 2 } as const;
 
-/** The dashboard over one hub, as an Elysia app to mount beside the API. @param screens the list of screens; tests give their own */
-export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly Screen[] = SCREENS) {
+/** The dashboard over one hub, as an Elysia app to mount beside the API. @param screens the list of screens; tests give their own  @param refusals shared with the API */
+export function createViews(
+  hub: Hub,
+  rules: AdmissionRules,
+  screens: readonly Screen[] = SCREENS,
+  refusals: Refusals = createRefusals(hub.clock, () => hub.metrics.add("credentials_refused")),
+) {
   const app = new Elysia({ strictPath: true, normalize: false });
   const flashes = new Map<string, FlashText[]>(); // by session, until the next page
 
@@ -59,8 +65,8 @@ export function createViews(hub: Hub, rules: AdmissionRules, screens: readonly S
       return signalsAnswer(hub, { request: incoming.request, server: incoming.server, session, project });
     });
   });
-  app.get("/signin", (context) => answer(context as unknown as Incoming, () => signInPage(hub, context.request)));
-  app.post("/signin", (context) => answer(context as unknown as Incoming, () => signIn(hub, context.request)), { parse: "none" });
+  app.get("/signin", (context) => answer(context as unknown as Incoming, () => signInPage(hub, refusals, context.request)));
+  app.post("/signin", (context) => answer(context as unknown as Incoming, () => signIn(hub, refusals, context.request)), { parse: "none" });
   app.post(
     "/signout",
     (context) => answer(context as unknown as Incoming, async () => signOut(hub, await visitOf(hub, context as unknown as Incoming, flashes))),

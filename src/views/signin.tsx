@@ -1,6 +1,7 @@
 // Signing in and out: a one-time link or a token becomes a session cookie. Neither ever stays in an address.
 /** @jsxImportSource #jsx */
 import { readBytes, requireJson } from "../http/body.ts";
+import type { Refusals } from "../http/refusals.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as sessions from "../hub/sessions.ts";
 import * as tokens from "../hub/tokens.ts";
@@ -26,6 +27,7 @@ function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
       <SignIn
         action="/signin"
         hub={new URL(request.url).host}
+        command={`${hub.settings.commandName} open`}
         idleHours={SESSION_IDLE_MS / 3_600_000}
         back={back === "/" ? undefined : back}
         notice={notice}
@@ -34,11 +36,21 @@ function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
   );
 }
 
-/** Who sees this page is not signed in, and programs are told so too. */
-const refused = (html: Html): Answer => ({ html, status: 401 });
+/** The form again for who showed what is not accepted; with another word for who did so too often. Programs are told by the status. */
+function refused(hub: Hub, refusals: Refusals, request: Request, back: string, notice: Notice): Answer {
+  hub.metrics.add("errors");
+  try {
+    refusals.count("signin");
+  } catch (error) {
+    if (!(error instanceof HubError && error.code === "rate_limited")) throw error;
+    const text = "Wait a minute. A link or a token that is right is accepted all the same.";
+    return { html: page(hub, request, back, { tone: "bad", title: "Too many attempts that were not accepted", text }), status: error.status };
+  }
+  return { html: page(hub, request, back, notice), status: 401 };
+}
 
 /** Shows the form; with `?link=` signs in and leads on to a clean address. A look ahead (HEAD) uses nothing up. */
-export async function signInPage(hub: Hub, request: Request): Promise<Answer> {
+export async function signInPage(hub: Hub, refusals: Refusals, request: Request): Promise<Answer> {
   const { searchParams } = new URL(request.url);
   const back = backOf(searchParams.get("back"));
   const link = searchParams.get("link");
@@ -55,31 +67,27 @@ export async function signInPage(hub: Hub, request: Request): Promise<Answer> {
     return begun(hub, request, secret, back);
   } catch (error) {
     if (!(error instanceof HubError && error.code === "signin_link_invalid")) throw error;
-    return refused(
-      page(hub, request, back, {
-        tone: "attn",
-        title: "This link no longer works",
-        text: "A sign-in link works once and for 60 seconds. Ask for another.",
-      }),
-    );
+    return refused(hub, refusals, request, back, {
+      tone: "attn",
+      title: "This link no longer works",
+      text: "A sign-in link works once and for 60 seconds. Ask for another.",
+    });
   }
 }
 
 /** Signs in with a token from the form. */
-export async function signIn(hub: Hub, request: Request): Promise<Answer> {
+export async function signIn(hub: Hub, refusals: Refusals, request: Request): Promise<Answer> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) requireJson(request);
   const form = new URLSearchParams(new TextDecoder().decode(await readBytes(request)));
   const back = backOf(form.get("back"));
   const who = await whoHas(hub, (form.get("token") ?? "").trim());
   if (!who)
-    return refused(
-      page(hub, request, back, {
-        tone: "bad",
-        title: "This token is not accepted",
-        text: "It is unknown, revoked, expired, or made for agents. Run kxm open on the hub's machine instead.",
-      }),
-    );
+    return refused(hub, refusals, request, back, {
+      tone: "bad",
+      title: "This token is not accepted",
+      text: `It is unknown, revoked, expired, or made for agents. Run ${hub.settings.commandName} open on the hub's machine instead.`,
+    });
   const secret = newSecret("kxs");
   await hub.engine.write("", (tx) => sessions.begin(tx, who, { session: secret, csrf: csrfOf(secret), origin: "dashboard" }));
   return begun(hub, request, secret, back);

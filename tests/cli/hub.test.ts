@@ -276,7 +276,7 @@ describe("in the background", () => {
 
   test("a start that fails tells why", async () => {
     await using place = await openPlace();
-    const ended = await place.run(["hub", "start", "--detach", "--host", "203.0.113.1"], { env: { KXM_AUTH_TOKEN: "t" } });
+    const ended = await place.run(["hub", "start", "--detach", "--host", "203.0.113.1"], { env: { KXM_AUTH_TOKEN: "secret-of-this-test" } });
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain("the hub cannot listen on 203.0.113.1");
   });

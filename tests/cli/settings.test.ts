@@ -102,11 +102,23 @@ describe("a mistake is named by its variable", () => {
   test("a host beyond this machine needs an admin token", () => {
     for (const host of ["0.0.0.0", "::", "192.168.1.5", "hub.lan", "127.evil.example", "localhost.evil.example"]) {
       expect(refusal({ KXM_HOST: host })).toContain("KXM_AUTH_TOKEN is required");
-      expect(read({ KXM_HOST: host, KXM_AUTH_TOKEN: "t" }).hub.loopback).toBe(false);
+      expect(read({ KXM_HOST: host, KXM_AUTH_TOKEN: "0123456789abcdef" }).hub.loopback).toBe(false);
     }
     for (const host of ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "::1"]) expect(read({ KXM_HOST: host }).hub.loopback).toBe(true);
     expect(isLoopback("127.0.0.1.nip.io")).toBe(false);
   });
+});
+
+test("a token that can be guessed is refused where others reach the hub, and said on this machine; the token itself is not shown", () => {
+  for (const where of [{ KXM_HOST: "0.0.0.0" }, { KXM_PUBLIC_URL: "https://kxm.example.com" }] as Record<string, string>[]) {
+    const said = refusal({ ...where, KXM_AUTH_TOKEN: "fifteen-letters" });
+    expect(said).toStartWith("the hub does not start: KXM_AUTH_TOKEN has 15 characters");
+    expect(said).not.toContain("fifteen");
+    expect(read({ ...where, KXM_AUTH_TOKEN: "sixteen-letters-" }).warnings).toEqual([]);
+  }
+  expect(read({ KXM_AUTH_TOKEN: "short" }).warnings).toEqual([expect.stringContaining("KXM_AUTH_TOKEN has 5 characters")]);
+  expect(read({}).warnings).toEqual([]);
+  expect(read({ KXM_PUBLIC_URL: "https://kxm.example.com" }).warnings).toEqual([expect.stringContaining("whoever reaches that address")]);
 });
 
 test("the public address is kept as an origin", () => {

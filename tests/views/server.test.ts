@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import * as sessions from "../../src/hub/sessions.ts";
 import * as tokens from "../../src/hub/tokens.ts";
 import { newSecret } from "../../src/protocol/ids.ts";
+import { AUTH_FAILURES_PER_MINUTE_MAX } from "../../src/protocol/limits.ts";
 import { CONTENT_SECURITY_POLICY } from "../../src/views/headers.ts";
 import { jsx } from "../../src/views/jsx/jsx-runtime.ts";
 import { screen } from "../../src/views/screen.ts";
@@ -140,6 +141,25 @@ test("a token signs in with its role; an agents' token, a wrong and a revoked on
   await it.hub.engine.write("", (tx) => tokens.revoke(tx, { actor: "admin", role: "admin" }, viewer.id));
   expect((await it.get("/agents/a", { cookie })).status).toBe(303);
   expect((await it.post("/signin", { token: viewer.secret })).html).toContain("not accepted");
+});
+
+test("guessing at the sign-in is counted and told to wait, and what is right still signs in", async () => {
+  await using it = await openDashboard({ settings: { commandName: "npx kxm" } });
+  const counted = () => it.hub.metrics.read().get("credentials_refused");
+  expect((await it.get("/signin")).html).toContain('data-copy="npx kxm open"');
+  for (let n = 0; n < AUTH_FAILURES_PER_MINUTE_MAX; n++)
+    expect((n % 2 === 0 ? await it.post("/signin", { token: `kxm_${n}` }) : await it.get(`/signin?link=kxl_${n}`)).status).toBe(401);
+  expect(counted()).toBe(AUTH_FAILURES_PER_MINUTE_MAX);
+  const held = await it.post("/signin", { token: "kxm_more" });
+  expect([held.status, held.html.includes("Too many attempts"), held.html.includes("kxm_more")]).toEqual([429, true, false]);
+  expect((await it.get("/signin?link=kxl_more")).status).toBe(429);
+  expect(counted()).toBe(AUTH_FAILURES_PER_MINUTE_MAX + 2);
+  const secret = newSecret("kxm");
+  const viewer = { secret, name: "v", scope: "viewer" as const, project: null, expiresAt: null };
+  await it.hub.engine.write("", (tx) => tokens.create(tx, { actor: "admin", role: "admin" }, viewer));
+  expect((await it.post("/signin", { token: secret })).status).toBe(303);
+  it.clock.now += 60_000;
+  expect((await it.post("/signin", { token: "kxm_again" })).status).toBe(401);
 });
 
 test("every page carries the strict headers and nothing inline", async () => {

@@ -12,6 +12,8 @@ type SignInProps = {
   notice?: { tone: Tone; title: string; text: string };
   /** Host and port of this hub. */
   hub: string;
+  /** What makes a link when it is typed there. */
+  command?: string;
   /** The path the reader comes back to. */
   back?: string;
   /** Hours after which an unused session ends. */
@@ -19,7 +21,7 @@ type SignInProps = {
 };
 
 /** The card on the sign-in page. Goes into SoloLayout. */
-export const SignIn = ({ action, notice, hub, back, idleHours }: SignInProps) => (
+export const SignIn = ({ action, notice, hub, command = "kxm open", back, idleHours }: SignInProps) => (
   <>
     <Wordmark />
     <div>
@@ -31,7 +33,7 @@ export const SignIn = ({ action, notice, hub, back, idleHours }: SignInProps) =>
         {notice.text}
       </Notice>
     )}
-    <Command text="kxm open" />
+    <Command text={command} />
     <div class="or">or with a token</div>
     <form class="form" method="post" action={action}>
       {back && <input type="hidden" name="back" value={back} />}
