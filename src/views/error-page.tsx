@@ -7,10 +7,20 @@ import { Button } from "./ui/button.tsx";
 import { Flash } from "./ui/feedback.tsx";
 import { SoloLayout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
 
-type ErrorPageProps = { status: number; message: string; hint: string; requestId: string; partial: boolean; now: number; request: Request };
+type ErrorPageProps = {
+  status: number;
+  message: string;
+  hint: string;
+  requestId: string;
+  partial: boolean;
+  /** The page that was probably meant. */
+  meant?: string | undefined;
+  now: number;
+  request: Request;
+};
 
 /** A page of its own, or for htmx a result in the page that is there. */
-export function errorPage({ status, message, hint, requestId, partial, now, request }: ErrorPageProps): Html {
+export function errorPage({ status, message, hint, requestId, partial, meant, now, request }: ErrorPageProps): Html {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? "" : "."}`;
   if (partial) return <Flash tone="bad" text={sentence} hint={hint} />;
   return (
@@ -20,6 +30,11 @@ export function errorPage({ status, message, hint, requestId, partial, now, requ
         <p>{sentence}</p>
         <p>{hint}</p>
       </div>
+      {meant && (
+        <p>
+          Did you mean <a href={meant}>{meant}</a>?
+        </p>
+      )}
       <Button href="/" kind="primary">
         Overview
       </Button>

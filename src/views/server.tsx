@@ -1,6 +1,6 @@
 // The dashboard: every screen of the list passes the same steps: admission, session, form secret, role, one call, headers. Errors are pages, too.
 /** @jsxImportSource #jsx */
-import { Elysia } from "elysia";
+import { Elysia, NotFoundError } from "elysia";
 import { type AdmissionRules, admit, checkOrigin } from "../http/admission.ts";
 import { readBytes } from "../http/body.ts";
 import { createRefusals, type Refusals } from "../http/refusals.ts";
@@ -9,6 +9,7 @@ import { describeError } from "../hub/log.ts";
 import * as sessions from "../hub/sessions.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
 import { formatCursor } from "../protocol/events.ts";
+import { nearest } from "../protocol/nearest.ts";
 import { ownAddress } from "./address.ts";
 import { serveAsset } from "./assets/assets.ts";
 import { cookieValues, csrfOf, maskedCsrf, sentCsrf, sessionCookieName } from "./cookies.ts";
@@ -83,7 +84,25 @@ export function createViews(
       return found;
     }),
   );
+  app.get("/*", (context) => {
+    if (!isForPeople(context.request)) throw new NotFoundError(); // the API says so in JSON
+    return answer(context as unknown as Incoming, async () => {
+      throw nowhere(new URL(context.request.url).pathname, screens);
+    });
+  });
   return app;
+}
+
+/** Whether a browser asks for a page: programs ask below /v1, or take no HTML. */
+const isForPeople = ({ url, headers }: Request) =>
+  /\btext\/html\b/.test(headers.get("accept") ?? "") && !/^\/(?:v1|mcp)(?:\/|$)/.test(new URL(url).pathname);
+
+/** Says that an address leads nowhere, with the page that was probably meant. */
+function nowhere(path: string, screens: readonly Screen[]): HubError {
+  const pages = screens.filter((one) => one.method === "GET" && !/[:*.]|^\/ui\//.test(one.path)).map((one) => one.path);
+  const meant = nearest(path.replace(/\/+$/, ""), pages);
+  const hint = "A link may be older than this hub, or mistyped.";
+  return new HubError("route_not_found", "there is no page at this address", { hint, ...(meant && meant !== "/" && { meant }) });
 }
 
 /** Who visits, and everything a screen may ask. @throws HubError session_required, role_forbidden */
@@ -215,6 +234,7 @@ function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown)
       hint,
       requestId,
       partial: !wantsPage,
+      meant: typeof known.extras["meant"] === "string" ? known.extras["meant"] : undefined,
       now: hub.clock(),
       request,
     }),

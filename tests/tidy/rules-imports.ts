@@ -20,7 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const MAY_NAME: Record<string, string[]> = { api: ["db"], views: ["db"], mcp: ["db"] };
 
 /** The files of cli that put a hub together; only they may know all its parts. */
-const STARTS_A_HUB = /^src\/cli\/(serve|settings|log-file|store|memory-files|retrospective-files|workflow-definitions|hub[a-z-]*)\.ts$/;
+const STARTS_A_HUB = /^src\/cli\/(serve|settings|log-file|store|doctor|memory-files|retrospective-files|workflow-definitions|hub[a-z-]*)\.ts$/;
 const PARTS_OF_A_HUB = ["api", "views", "mcp", "hub", "db", "http"];
 
 /** Packages and built-in modules a layer must not know. */

@@ -162,6 +162,29 @@ test("guessing at the sign-in is counted and told to wait, and what is right sti
   expect((await it.post("/signin", { token: "kxm_again" })).status).toBe(401);
 });
 
+test("an address that leads nowhere is a page with a way back for people, and JSON for programs", async () => {
+  await using it = await openDashboard();
+  const accept = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+  const { cookie } = await it.signIn();
+  for (const path of ["/run", "/run/", "/no/such/%3Cscript%3Ealert(1)%3C%2Fscript%3E"]) {
+    const page = await it.get(path, { cookie, headers: accept });
+    expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+    expect(page.html).toContain('href="/"');
+    expect(page.html).not.toContain("<script>alert");
+    expect(page.html.includes('Did you mean <a href="/runs">')).toBe(path.startsWith("/run"));
+  }
+  for (const [path, headers] of [
+    ["/nowhere", {}],
+    ["/nowhere", { accept: "application/json" }],
+    ["/v1/nowhere", accept],
+    ["/v1/leases/x/acquire", accept],
+    ["/mcp/nowhere", accept],
+  ] as const) {
+    const answer = await it.get(path, { cookie, headers });
+    expect([path, answer.status, JSON.parse(answer.html).code]).toEqual([path, 404, "route_not_found"]);
+  }
+});
+
 test("every page carries the strict headers and nothing inline", async () => {
   await using it = await open();
   const { cookie } = await it.signIn();
