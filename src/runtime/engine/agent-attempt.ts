@@ -141,7 +141,7 @@ async function conclude(work: Work, step: PlanStep, assignment: Assignment, end:
   keepTranscript(context, run.runId, attempt.attemptId, "stdout", end.output.stdout);
   keepTranscript(context, run.runId, attempt.attemptId, "stderr", end.output.stderr);
   const changes = await context.machine.worktrees.capture(attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
-  if (end.how === "stopped") return stopped(work, assignment, end.wallMs);
+  if (end.how === "stopped") return stopped(work, assignment, end.wallMs, read(end.output));
   const words = end.how === "ended" ? notExecuted(end.output) : undefined;
   const turn = words === undefined ? turnOf(end, read, attempt.timeoutMs) : notStarted(words);
   return closing(work, step, assignment, turn, end.wallMs, changes);
@@ -166,9 +166,11 @@ function turnOf(end: End, read: (output: End["output"]) => Turn, timeoutMs: numb
   return turn;
 }
 
-/** A stopped attempt has no result; what it did stays on its branch. */
-function stopped({ run, attempt }: Work, assignment: Assignment, wallMs: number): NewEvent[] {
+/** A stopped attempt has no result; what it did stays on its branch. The time it worked counts, and so does what it cost, as far as it said. */
+function stopped({ run, attempt }: Work, assignment: Assignment, wallMs: number, turn?: Turn): NewEvent[] {
   const identity = identityOf(run, attempt, assignment.agentId);
+  const timing = { durationMs: wallMs, agentMs: wallMs };
+  const usage = turn && reported(priced(turn.usage, modelOf(run, assignment, turn), run.plan.prices));
   return [
     {
       type: "attempt.status_changed",
@@ -176,9 +178,17 @@ function stopped({ run, attempt }: Work, assignment: Assignment, wallMs: number)
         ...identity,
         status: "cancelled",
         previousStatus: attempt.status === "created" ? "created" : "executing",
-        timing: { durationMs: wallMs, agentMs: wallMs },
+        timing,
       },
     },
+    ...(usage
+      ? [
+          {
+            type: "assignment.result_recorded" as const,
+            payload: { ...identity, status: "result_recorded" as const, outcome: "cancelled", timing, usage },
+          },
+        ]
+      : []),
     { type: "assignment.terminal", payload: { ...identity, status: "terminal", outcome: "cancelled" } },
   ];
 }
@@ -190,7 +200,7 @@ export const failed = (work: Work, step: PlanStep, assignment: Assignment, failu
 function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn, wallMs: number, changes: Changes[]): NewEvent[] {
   const { run, attempt } = work;
   const result = declared(work, step, assignment, turn);
-  const usage = priced(turn.usage, turn.model ?? run.plan.agents[assignment.agentId]!.model?.model, run.plan.prices);
+  const usage = priced(turn.usage, modelOf(run, assignment, turn), run.plan.prices);
   const identity = identityOf(run, attempt, assignment.agentId);
   const timing = { durationMs: wallMs, agentMs: wallMs };
   const error = result.failure && {
@@ -219,6 +229,8 @@ function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn,
     },
   ];
 }
+
+const modelOf = (run: Execution, { agentId }: Assignment, turn: Turn): string | undefined => turn.model ?? run.plan.agents[agentId]!.model?.model;
 
 const reported = (usage: Usage) => Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== undefined)) as Usage;
 

@@ -13,9 +13,9 @@ const NO_PROGRESS_TIMES = 3;
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
 
 /** Time of agents so far, running ones included, in milliseconds. */
-export function agentTime(run: Execution, now: number): number {
+export function agentTime(run: Execution, ranMs: Setting["ranMs"]): number {
   const running = openAttempts(run).filter(({ kind, startedAt }) => kind === "agent" && startedAt !== undefined);
-  return run.agentMs + running.reduce((sum, { startedAt }) => sum + Math.max(0, now - startedAt!), 0);
+  return run.agentMs + running.reduce((sum, attempt) => sum + ranMs(attempt), 0);
 }
 
 /** The first budget that is used up at this moment; transitions and attempts are checked where they are taken. */
@@ -23,7 +23,7 @@ export function breach(run: Execution, setting: Setting): Breach | undefined {
   const { maxRunDurationMs, maxAgentTimeMs, maxModelCost, currency } = run.plan.limits;
   if (maxRunDurationMs !== undefined && setting.elapsedMs >= maxRunDurationMs)
     return { code: "budget_run_duration", sentence: `the run took ${seconds(setting.elapsedMs)}, ${seconds(maxRunDurationMs)} are allowed` };
-  const agentMs = agentTime(run, setting.now);
+  const agentMs = agentTime(run, setting.ranMs);
   if (maxAgentTimeMs !== undefined && agentMs >= maxAgentTimeMs)
     return { code: "budget_agent_time", sentence: `agents worked ${seconds(agentMs)}, ${seconds(maxAgentTimeMs)} are allowed` };
   if (maxModelCost !== undefined && run.cost >= maxModelCost)
@@ -37,7 +37,7 @@ export function nextDeadline(run: Execution, setting: Setting): number | undefin
   const working = openAttempts(run).filter(({ kind, startedAt }) => kind === "agent" && startedAt !== undefined).length;
   const left = [
     ...(maxRunDurationMs === undefined ? [] : [maxRunDurationMs - setting.elapsedMs]),
-    ...(maxAgentTimeMs === undefined || working === 0 ? [] : [(maxAgentTimeMs - agentTime(run, setting.now)) / working]),
+    ...(maxAgentTimeMs === undefined || working === 0 ? [] : [(maxAgentTimeMs - agentTime(run, setting.ranMs)) / working]),
   ];
   return left.length === 0 ? undefined : Math.max(0, Math.min(...left));
 }

@@ -147,11 +147,11 @@ export function decideApproval(run: Execution, step: PlanStep, setting: Setting)
   const visit = run.visit!;
   if (!visit.asked) {
     const question = step.instructions || step.description || `may the run go on after ${step.id}?`;
-    const deadline = step.timeoutMs === undefined ? undefined : setting.now + step.timeoutMs;
+    const deadline = step.timeoutMs === undefined ? undefined : setting.steady + step.timeoutMs;
     return askAbout(run, setting, "step", question, undefined, deadline);
   }
   const { approvalId, contentHash, deadline } = visit.asked;
-  const expired = visit.answer === undefined && deadline !== undefined && setting.now >= deadline;
+  const expired = visit.answer === undefined && deadline !== undefined && setting.steady >= deadline;
   if (!visit.answer && !expired) return [];
   const { outcome, actor, reason } = visit.answer ?? { outcome: "cancelled", actor: "runtime", reason: "nobody decided in time" };
   const mapped = outcome === "approved" ? "passed" : outcome;
@@ -168,7 +168,7 @@ export function decideWait(run: Execution, step: PlanStep, setting: Setting): Ne
   const visit = run.visit!;
   const { signal, stepId, stepAttempt } = visit;
   if (visit.status !== "waiting") {
-    const deadline = step.timeoutMs === undefined ? undefined : setting.now + step.timeoutMs;
+    const deadline = step.timeoutMs === undefined ? undefined : setting.steady + step.timeoutMs;
     return [
       {
         type: "step.status_changed",
@@ -189,7 +189,7 @@ export function decideWait(run: Execution, step: PlanStep, setting: Setting): Ne
       settle(run, step, { outcome: signal.status, summary: signal.summary ?? `${step.signal}: ${signal.status}`, evidence: [], failure }),
     ];
   }
-  if (visit.waitDeadline === undefined || setting.now < visit.waitDeadline) return [];
+  if (visit.waitDeadline === undefined || setting.steady < visit.waitDeadline) return [];
   const failure = { class: "wait_timeout", sentence: `the signal ${step.signal} did not come in time`, retryable: true };
   return [...resumed, settle(run, step, { outcome: "failed", summary: failure.sentence, evidence: [], failure })];
 }

@@ -33,7 +33,9 @@ export class Drive {
   private state: "driving" | "suspended" | "left" = "driving";
   /** What opens the drive, until it is recorded. */
   private opening: NewEvent[] = [];
-  private readonly openedNs: number;
+  private readonly opened: { ns: number; at: number };
+  /** Since when the attempts of this drive run, and how long those had run that an earlier one began. */
+  private readonly running = new Map<string, { ns: number; beforeMs: number }>();
   private readonly beforeMs: number;
 
   /**
@@ -46,9 +48,17 @@ export class Drive {
     private readonly on: { ended: () => void; rests: () => void },
   ) {
     this.run = load(context, runId);
-    this.openedNs = context.clock.monotonicNs();
-    this.beforeMs = this.run.startedAt === undefined ? 0 : Math.max(0, context.clock.now() - this.run.startedAt);
+    this.opened = { ns: context.clock.monotonicNs(), at: context.clock.now() };
+    this.beforeMs = this.run.startedAt === undefined ? 0 : Math.max(0, this.opened.at - this.run.startedAt);
   }
+
+  /** Milliseconds an executing attempt has run: by the wall until this drive saw it first, by the monotonic clock since then. */
+  readonly ranMs = ({ attemptId, startedAt }: Attempt): number => {
+    const ns = this.context.clock.monotonicNs();
+    const seen = this.running.get(attemptId) ?? { ns, beforeMs: Math.max(0, this.context.clock.now() - (startedAt ?? Number.POSITIVE_INFINITY)) };
+    this.running.set(attemptId, seen);
+    return seen.beforeMs + (ns - seen.ns) / 1e6;
+  };
 
   /** Opens the drive: looks after what an earlier one left, and goes on. A store that cannot take it now is asked again. */
   open(): void {
@@ -92,7 +102,17 @@ export class Drive {
     this.callOff?.();
     this.askAll("suspend");
     while (this.active.size > 0) await Promise.all([...this.active.values()].map(({ done }) => done));
+    if (!isOver(this.run)) this.close();
     this.leave();
+  }
+
+  /** The receipt of a drive whose run goes on later. Without room for it the run goes on all the same. */
+  private close(): void {
+    try {
+      this.context.store.commit((tx) => receiptOf(tx, this.run));
+    } catch (error) {
+      this.context.log("receipt_missing", { level: "warn", runId: this.runId, ...wordsOf(error) });
+    }
   }
 
   /** Lets go of the run without touching what runs: another supervisor owns it. */
@@ -104,9 +124,12 @@ export class Drive {
 
   private setting(): Setting {
     const { context } = this;
+    const openMs = (context.clock.monotonicNs() - this.opened.ns) / 1e6;
     return {
       now: context.clock.now(),
-      elapsedMs: this.beforeMs + (context.clock.monotonicNs() - this.openedNs) / 1e6,
+      elapsedMs: this.beforeMs + openMs,
+      steady: this.opened.at + openMs,
+      ranMs: this.ranMs,
       newId: context.newId,
       boot: context.machine.programs.bootId(),
       attemptFolder: (attemptId) => `${context.folder}/attempts/${attemptId}`,
@@ -207,6 +230,7 @@ export class Drive {
       this.readAgain(error);
       throw error;
     }
+    for (const attempt of openAttempts(this.run)) if (attempt.status === "executing") this.ranMs(attempt); // seen from now on
   }
 
   /** For callers that have nobody to tell: the failure is logged, the run was read again, and looks once more soon. */
@@ -245,7 +269,7 @@ const wordsOf = (error: unknown) => ({
 function timeToLook(run: Execution, at: Setting): number | undefined {
   const waits = [nextDeadline(run, at)];
   for (const deadline of [run.visit?.waitDeadline, run.visit?.asked?.deadline])
-    if (deadline !== undefined && Number.isFinite(deadline)) waits.push(Math.max(0, deadline - at.now));
+    if (deadline !== undefined && Number.isFinite(deadline)) waits.push(Math.max(0, deadline - at.steady));
   const known = waits.filter((wait) => wait !== undefined);
   return known.length === 0 ? undefined : Math.min(...known) + 1;
 }

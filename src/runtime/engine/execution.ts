@@ -318,6 +318,7 @@ function learnAssignment(run: Execution, payload: SyncPayload, local: ResultLoca
   const assignment = run.visit?.assignments.find((one) => one.assignmentId === payload.assignmentId);
   if (!assignment) return;
   if (ASSIGNMENT_STATUSES.includes(payload.status ?? "")) assignment.status = payload.status as Assignment["status"];
+  if (payload.status === "terminal") assignment.outcome ??= payload.outcome; // of a member that gave no result: it was stopped, or never began
   if (payload.status !== "result_recorded") return;
   assignment.outcome = payload.outcome;
   assignment.summary = local?.summary ?? payload.summary;

@@ -160,7 +160,9 @@ async function start(work: Work, gate: GateCommand, { gateId, argv, cwd }: Launc
         ]),
     },
   );
-  return finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, launched.mark, launched.ended));
+  return finish(work, gateId, gate, { lease, leftMs: attempt.timeoutMs }, (watch) =>
+    watchProgram(watchingOf(work), watch, launched.mark, launched.ended),
+  );
 }
 
 /** Waits for the end of a command, under its lease if it has one. */
@@ -168,10 +170,10 @@ async function finish(
   work: Work,
   gateId: string,
   gate: GateCommand,
-  lease: HeldLease | undefined,
+  { lease, leftMs }: { lease: HeldLease | undefined; leftMs: number },
   wait: (watch: Watch) => Promise<End | undefined>,
 ): Promise<NewEvent[] | undefined> {
-  const { attempt, context } = work;
+  const { attempt } = work;
   const identity = identityOf(work);
   const held = lease && leaseOf(lease, attempt.attemptId);
   let lost: string | undefined;
@@ -179,8 +181,7 @@ async function finish(
     lost = why;
     work.stop.ask("stop");
   });
-  const left = attempt.timeoutMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? context.clock.now()));
-  const end = await wait({ attemptId: attempt.attemptId, folder: attempt.folder, drainMs: DRAIN_MS, stop: work.stop, limitMs: Math.max(left, 0) });
+  const end = await wait({ attemptId: attempt.attemptId, folder: attempt.folder, drainMs: DRAIN_MS, stop: work.stop, limitMs: leftMs });
   if (!end) {
     lease?.leave();
     return undefined;
@@ -209,7 +210,10 @@ async function resume(work: Work, gateId: string, gate: GateCommand): Promise<Ne
       work.stop.ask("stop");
     }
   }
-  const events = await lettingGo(lease, () => finish(work, gateId, gate, lease, (watch) => watchProgram(watchingOf(work), watch, attempt.process!)));
+  const leftMs = Math.max(0, attempt.timeoutMs - Math.max(0, context.clock.now() - (attempt.startedAt ?? attempt.createdAt)));
+  const events = await lettingGo(lease, () =>
+    finish(work, gateId, gate, { lease, leftMs }, (watch) => watchProgram(watchingOf(work), watch, attempt.process!)),
+  );
   if (why === undefined || events === undefined) return events;
   return uncertain(work, `the Runtime stopped while the command ran, and its lease was lost meanwhile: ${why}`);
 }

@@ -9,7 +9,7 @@ import type { PlanStep } from "../project/plan.ts";
 import { AGENT_TIMEOUT_MS_DEFAULT, GATE_TIMEOUT_MS_DEFAULT } from "../project/plan.ts";
 import { type Access, granted } from "../project/repositories.ts";
 import type { NewEvent } from "../store/events.ts";
-import type { Execution } from "./execution.ts";
+import type { Attempt, Execution } from "./execution.ts";
 import type { ApprovalContent, ApprovalPurpose, AttemptLocal, OutcomeLocal, StatusLocal, Workspace } from "./local.ts";
 
 /** What decisions take from outside: time, ids and where things will lie on disk. */
@@ -18,6 +18,10 @@ export type Setting = {
   now: number;
   /** Milliseconds the run has executed, by the monotonic clock. */
   elapsedMs: number;
+  /** Wall time when the drive opened, and what passed since then by the monotonic clock: for deadlines, which do not move when the wall is set. */
+  steady: number;
+  /** Milliseconds an executing attempt has run, likewise. */
+  ranMs: (attempt: Attempt) => number;
   newId: NewId;
   boot: string;
   attemptFolder: (attemptId: string) => string;

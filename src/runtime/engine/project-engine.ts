@@ -8,7 +8,7 @@ import type { IntakeRow } from "../store/intake.ts";
 import type { EngineContext } from "./context.ts";
 import { createRun } from "./create-run.ts";
 import { Drive } from "./drive.ts";
-import type { Execution } from "./execution.ts";
+import type { Attempt, Execution } from "./execution.ts";
 import { catchUp, load } from "./load.ts";
 
 /** Statuses in which a run that is driven takes one of the places. */
@@ -47,6 +47,11 @@ export class ProjectEngine {
   run(runId: string): Execution {
     const drive = this.drives.get(runId);
     return drive ? catchUp(this.context, drive.run) : load(this.context, runId);
+  }
+
+  /** Milliseconds an attempt has run, as its drive counts. */
+  ranMs(runId: string): (attempt: Attempt) => number {
+    return this.drives.get(runId)?.ranMs ?? (() => 0);
   }
 
   /** A command changed the run in the store: hear of it. */

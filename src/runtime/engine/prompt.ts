@@ -8,7 +8,8 @@ const BEFORE_CHARS_MAX = 12_000;
 const PIECE_CHARS_MAX = 1000;
 
 /** The step's instructions with the run's prompt filled in. */
-export const instructionsOf = (step: PlanStep, prompt: string): string => step.instructions.replaceAll(/\{\{\s*prompt\s*\}\}/g, () => prompt);
+export const instructionsOf = (step: PlanStep, prompt: string): string => step.instructions.replaceAll(PROMPT, () => prompt);
+const PROMPT = /\{\{\s*prompt\s*\}\}/g;
 
 /** The whole prompt of one attempt. @param prompt what the run was started with */
 export function composePrompt(
@@ -23,7 +24,7 @@ export function composePrompt(
     run.plan.coordinator?.instructions,
     `You are ${agent.id}: ${agent.purpose}`,
     agent.instructions,
-    prompt && !step.instructions.includes("{{") ? `# The run\n\n${prompt}` : undefined,
+    prompt && step.instructions.search(PROMPT) === -1 ? `# The run\n\n${prompt}` : undefined,
     places(run, workspace),
     before(run),
     again(run, step),

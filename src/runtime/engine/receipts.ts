@@ -1,6 +1,7 @@
 // Drive receipts: a small object that closes a drive and states the run's final status, its last sequence and a hash over all its events. Anybody who
 // has the events can check it.
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
+import { isTerminal } from "../../protocol/workflow-file.ts";
 import type { EventStore, StoreTx } from "../store/event-store.ts";
 import type { Execution } from "./execution.ts";
 
@@ -26,26 +27,28 @@ export type DriveReceipt = {
   reason?: string;
 };
 
-/** The hash over the hashes of a run's events, in order. */
+/** The hash over the hashes of a run's events, in order. @param upTo the last of them; by default all */
 export function eventsHash(
   read: { events: { after: (runId: string, after: number, limit: number) => { sequence: number; hash: string }[] } },
   runId: string,
+  upTo = Number.POSITIVE_INFINITY,
 ): { hash: string; last: number } {
   const hasher = new Bun.CryptoHasher("sha256");
   let last = 0;
   for (;;) {
     const page = read.events.after(runId, last, PAGE);
     for (const { hash, sequence } of page) {
+      if (sequence > upTo) break;
       hasher.update(`${hash}\n`);
       last = sequence;
     }
-    if (page.length < PAGE) return { hash: `sha256:${hasher.digest("hex")}`, last };
+    if (page.length < PAGE || page.at(-1)!.sequence >= upTo) return { hash: `sha256:${hasher.digest("hex")}`, last };
   }
 }
 
 /** Writes the receipt of the drive that ends now, inside the transaction of the run's last events. */
 export function receiptOf(tx: StoreTx, run: Execution): void {
-  if (tx.receipts.last(run.runId)?.drive === run.drives) return;
+  if (run.drives === 0 || tx.receipts.last(run.runId)?.drive === run.drives) return;
   const { hash, last } = eventsHash(tx, run.runId);
   const receipt: DriveReceipt = {
     schema: "kxm.drive-receipt.v1",
@@ -75,7 +78,8 @@ export function verify(store: EventStore, runId: string): Verified | undefined {
   const row = store.read.receipts.last(runId);
   if (!row) return undefined;
   const receipt = row.receipt as DriveReceipt;
-  const { hash, last } = eventsHash(store.read, runId);
+  // A drive that ended before its run: the events after it are the next drive's.
+  const { hash, last } = eventsHash(store.read, runId, isTerminal(receipt.status) ? undefined : receipt.lastSequence);
   const holds = hash === receipt.eventsHash && last === receipt.lastSequence;
   const why = holds
     ? undefined

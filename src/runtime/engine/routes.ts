@@ -9,6 +9,7 @@ import type { LocalRequest, LocalRoute } from "../local-route.ts";
 import { inspectBundle, loadBundle } from "../project/bundle.ts";
 import type { Plan } from "../project/plan.ts";
 import { type Repository, repositoriesOf } from "../project/repositories.ts";
+import type { EventStore } from "../store/event-store.ts";
 import type { Workers } from "../worker/workers.ts";
 import { listWorktrees, removeWorktree, type WorktreeReport, whyKeep } from "../workspace/inventory.ts";
 import { readBinding } from "./coordinators.ts";
@@ -69,21 +70,32 @@ function runRoutes(of: Of): LocalRoute[] {
       method: "GET",
       path: `${RUN}/logs`,
       answer: (request) => {
-        const { store, prompts } = of(request).project;
-        const attempts = store.read.events
-          .after(request.params["runId"]!, 0, 10_000)
-          .flatMap(({ eventType, payload }) =>
-            eventType === "attempt.created" && payload.attemptId ? [{ attemptId: payload.attemptId, stepId: payload.stepId }] : [],
-          );
+        const { project } = of(request);
         const wanted = request.query.get("step");
+        const attempts = attemptsOf(project.store, of(request).run(request.params["runId"]!).runId);
         return {
           attempts: attempts
             .filter(({ stepId }) => wanted === null || stepId === wanted)
-            .map((attempt) => ({ ...attempt, pieces: prompts.transcript(attempt.attemptId) })),
+            .map((attempt) => ({ ...attempt, pieces: project.prompts.transcript(attempt.attemptId) })),
         };
       },
     },
   ];
+}
+
+const PAGE = 1000;
+
+/** Every attempt of a run, in the order they were made. */
+function attemptsOf({ read }: EventStore, runId: string): { attemptId: string; stepId: string | undefined }[] {
+  const found: { attemptId: string; stepId: string | undefined }[] = [];
+  for (let after = 0; ; ) {
+    const page = read.events.after(runId, after, PAGE);
+    for (const { sequence, eventType, payload } of page) {
+      if (eventType === "attempt.created" && payload.attemptId) found.push({ attemptId: payload.attemptId, stepId: payload.stepId });
+      after = sequence;
+    }
+    if (page.length < PAGE) return found;
+  }
 }
 
 /** A gate as the project's files say it now. */

@@ -37,8 +37,10 @@ export type RunView = {
   };
   asked?: { approvalId: string; contentHash: string; content: unknown; since: number };
   waitsFor?: string;
+  /** What the gate printed last that kept the run from going on. */
+  lastWords?: { stepId: string; text: string };
   uncertain: { effectId: string; stepId: string; reason: string; since: number; resolutions: readonly string[] }[];
-  used: { transitions: number; agentMs: number; cost: number; costKnown: boolean; currency: string };
+  used: { transitions: number; agentMs: number; tokens: number; cost: number; costKnown: boolean; currency: string };
   limits: Execution["plan"]["limits"];
   /** Where it began and where it is; `dirty` when the checkout had changes then that are not part of the run. */
   repositories: ({ id: string; path: string } & Position)[];
@@ -47,7 +49,7 @@ export type RunView = {
 
 /** @throws RuntimeRefusal run_not_found */
 export function viewOf(engine: ProjectEngine, runId: string): RunView {
-  const stored = engine.project.store.read.runs.find(runId);
+  const stored = engine.project.store.read.runs.view(runId);
   if (!stored) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in ${engine.project.name}`);
   const run = engine.run(runId);
   const { visit, plan } = run;
@@ -67,6 +69,7 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
     current: isOver(run) ? undefined : current(run),
     asked: asked && { approvalId: asked.approvalId, contentHash: asked.contentHash, content: asked.content, since: asked.since },
     waitsFor: visit?.status === "waiting" && !asked ? stepOf(run, visit.stepId).signal : undefined,
+    lastWords: lastWords(run),
     uncertain: Object.values(run.uncertain).map(({ effectId, stepId, reason, since }) => ({
       effectId,
       stepId,
@@ -76,7 +79,8 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
     })),
     used: {
       transitions: run.transitions,
-      agentMs: Math.round(agentTime(run, engine.context.clock.now())),
+      agentMs: Math.round(agentTime(run, engine.ranMs(runId))),
+      tokens: stored.state.usage.inputTokens + stored.state.usage.outputTokens,
       cost: run.cost,
       costKnown: !run.costUnknown,
       currency: plan.limits.currency,
@@ -102,6 +106,11 @@ function stepView(run: Execution, stepId: string): RunView["steps"][number] {
     summary: result?.summary,
     changes: (result?.changes ?? []).map(({ repositoryId, commit, branch }) => ({ repositoryId, commit, branch })),
   };
+}
+
+function lastWords({ visit }: Execution): RunView["lastWords"] {
+  const text = visit?.outcome && visit.outcome.outcome !== "passed" ? visit.gateAttempts.at(-1)?.tail : undefined;
+  return text ? { stepId: visit!.stepId, text } : undefined;
 }
 
 function current(run: Execution): RunView["current"] {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/runtime/clock.ts";
 import { gates, openWorld, PASSED, script, workflow } from "./world.ts";
 
 const ECHO = { schema: "kxm.agent.v1", purpose: "echoes" };
@@ -164,4 +165,43 @@ test("after a restart no more runs execute at once than the project says", async
   expect((await world.view(runs[2]!)).queue).toEqual({ position: 2, blockers: [runs[0]!, runs[1]!] });
   world.put("../go", "");
   for (const runId of runs) expect((await world.finished(runId)).status).toBe("completed");
+});
+
+/** The time of this machine, with a wall that somebody sets. */
+function setWall() {
+  let off = 0;
+  return { clock: { ...systemClock, now: () => systemClock.now() + off }, set: (ms: number) => void (off = ms) };
+}
+const HOUR_MS = 3_600_000;
+
+test("a wall clock that is set forward costs a run none of its budgets", async () => {
+  const { clock, set } = setWall();
+  const flow = workflow([work, { ...work, id: "again" }], { limits: { maxAgentTimeMs: 600_000, maxRunDurationMs: 900_000 } });
+  const agent = script(`while [ ! -f "$GO" ]; do sleep 0.02; done; ${PASSED}`, { env: ["GO"], timeoutMs: 60_000 });
+  await using world = await openWorld({ ".kxm/agents/a.yaml": agent, ".kxm/workflows/main.yaml": flow }, { clock });
+  process.env["GO"] = `${world.base}/go`;
+  const runId = await world.start();
+  await world.until(runId, ({ current }) => current?.attempts[0]?.status === "executing");
+  set(HOUR_MS);
+  expect((await world.view(runId)).used.agentMs).toBeLessThan(60_000);
+  world.put("../go", "");
+  const run = await world.finished(runId);
+  expect(run).toMatchObject({ status: "completed" });
+  expect(run.used.agentMs).toBeLessThan(60_000);
+});
+
+test("a wall clock that is set leaves the time that somebody has to decide as it was", async () => {
+  for (const by of [HOUR_MS, -HOUR_MS]) {
+    const { clock, set } = setWall();
+    const ask = { id: "ask", kind: "approval", timeoutMs: 800, on: { passed: "$terminal", cancelled: "$terminal" } };
+    await using world = await openWorld({ ".kxm/workflows/main.yaml": workflow([ask]) }, { clock });
+    const began = performance.now();
+    const runId = await world.start();
+    const { asked } = await world.until(runId, (run) => run.asked !== undefined);
+    set(by);
+    expect(() => world.apply("signal", { signal: "none" }, runId)).toThrow("cannot be signalled");
+    expect((await world.view(runId)).asked?.approvalId).toBe(asked!.approvalId);
+    expect((await world.finished(runId, 10_000)).status).toBe("cancelled");
+    expect(performance.now() - began).toBeGreaterThan(750);
+  }
 });

@@ -113,3 +113,20 @@ test("of several declared outcomes the most severe one counts: failed, then what
   expect((await outcomeOf(agents, panel(["a", "b", "c"], join, {}, on))).step.outcome).toBe("must-stop");
   expect((await outcomeOf({ ...agents, a: answers("failed") }, panel(["a", "b", "c"], join, {}, on))).step.outcome).toBe("failed");
 });
+
+test("a member that was stopped does not change what the others declared", async () => {
+  const revise = script(`cat >/dev/null; echo '{"outcome":"revise","summary":"revise"}'`);
+  const on = { passed: "$terminal", revise: { target: "$terminal", terminalStatus: "completed" } };
+  const flow = panel(["a", "b", "c"], { strategy: "all" }, { maxParallel: 2 }, on);
+  const { run, step } = await outcomeOf({ a: revise, b: answers("passed", "sleep 30;"), c: answers("passed") }, flow);
+  expect([step.outcome, run.status]).toEqual(["revise", "completed"]);
+});
+
+test("a member that was stopped has worked and perhaps cost something: its time counts, and the cost is not known", async () => {
+  const quorum = panel(["a", "b"], { strategy: "quorum", minimumPassed: 1 });
+  const { run, events } = await outcomeOf({ a: answers("passed", "sleep 0.5;"), b: script("cat >/dev/null; sleep 30") }, quorum);
+  expect(run.used.agentMs).toBeGreaterThan(900);
+  expect(run.used.costKnown).toBe(false);
+  const results = events.filter(({ eventType }) => eventType === "assignment.result_recorded").map(({ payload }) => payload);
+  expect(results).toMatchObject([{ outcome: "passed" }, { outcome: "cancelled", usage: { costKind: "unknown" } }]);
+});

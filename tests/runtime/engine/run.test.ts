@@ -117,3 +117,42 @@ test("what the engine knows is what its events say: the same after reading them 
   expect(again).toEqual(first);
   expect(lastSequence).toBe(before + 1); // the new drive
 });
+
+test("braces of other languages in the instructions do not keep the run's prompt from the agent", async () => {
+  const agent = script(`grep -q 'Fix the login' && grep -c . >/dev/null; echo '{"outcome":"passed"}'`);
+  const step = { id: "work", kind: "agent", agent: "a", instructions: "Templates look like {{ value }} here." };
+  await using world = await openWorld({ ".kxm/agents/a.yaml": agent, ".kxm/workflows/main.yaml": workflow([step]) });
+  const runId = await world.start({ prompt: "Fix the login" });
+  await world.finished(runId);
+  const { attempts } = await world.call("GET", "/v1/projects/:projectKey/runs/:runId/logs", { runId });
+  expect(attempts[0].pieces[0].text).toContain("Fix the login");
+});
+
+test("a failed gate shows its last words with the run", async () => {
+  const step = { id: "check", kind: "gate", gate: "g", on: { passed: "$terminal", "implementation-failure": "$terminal" } };
+  const g = { argv: ["/bin/sh", "-c", "echo one; echo 'expected 3, got 4' >&2; exit 1"] };
+  await using world = await openWorld({ ".kxm/gates.yaml": gates({ g }), ".kxm/workflows/main.yaml": workflow([step]) });
+  const runId = await world.start();
+  const run = await world.finished(runId);
+  expect(run.lastWords).toEqual({ stepId: "check", text: "one\n\nexpected 3, got 4" });
+  // They stay on this machine.
+  expect(JSON.stringify(world.outbox())).not.toContain("expected 3");
+});
+
+test("a drive that ends before its run does leaves a receipt, too, which holds however the run goes on", async () => {
+  const step = { id: "ask", kind: "approval", on: { passed: "$terminal" } };
+  await using world = await openWorld({ ".kxm/workflows/main.yaml": workflow([step]) });
+  const runId = await world.start();
+  await world.until(runId, ({ asked }) => asked !== undefined);
+  await world.engine.stop(5000);
+  const last = world.events(runId).length;
+  expect(world.project.store.read.receipts.ofRun(runId)).toMatchObject([{ drive: 1, status: "waiting", lastSequence: last }]);
+  world.engine.opened(world.project);
+  const { asked } = await world.until(runId, (run) => run.asked !== undefined);
+  const receipt = () => world.call("GET", "/v1/projects/:projectKey/runs/:runId/receipt", { runId });
+  expect(await receipt()).toMatchObject({ holds: true, receipt: { drive: 1, lastSequence: last } });
+  world.apply("approve", { approvalId: asked!.approvalId, contentHash: asked!.contentHash }, runId);
+  await world.finished(runId);
+  expect(await receipt()).toMatchObject({ holds: true, receipt: { drive: 2, status: "completed" } });
+  expect(world.project.store.read.receipts.ofRun(runId)).toHaveLength(2);
+});

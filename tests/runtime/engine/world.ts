@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { RuntimeRefusal } from "../../../src/protocol/runtime-errors.ts";
 import { type CommandKind, commandPayloadProblem } from "../../../src/protocol/sync.ts";
 import { syncEventProblem } from "../../../src/protocol/sync-event.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import type { Engine, EngineParts, Project } from "../../../src/runtime/contract.ts";
 import { engineMaker } from "../../../src/runtime/engine/engine.ts";
 import type { RunView } from "../../../src/runtime/engine/view.ts";
@@ -45,6 +45,8 @@ export async function openWorld(
     leaseRenewMs?: number;
     workerWaits?: { firstMs: number; maxMs: number };
     secrets?: string[];
+    /** Of the engine and its stores. */
+    clock?: Clock;
     /** Puts the empty state folder on a disk of its own; answers how to take it off. */
     stateOn?: (folder: string) => () => void;
   } = {},
@@ -60,6 +62,7 @@ export async function openWorld(
   sh(root, "git init -q -b main && git config user.name Test && git config user.email test@localhost");
   if (options.commit !== false) sh(root, "git add -A && git commit -qm start");
 
+  const { clock = systemClock } = options;
   const known = knownSecrets();
   for (const secret of options.secrets ?? []) known.add(secret, "env");
   const redactor = createRedactor(known);
@@ -82,7 +85,7 @@ export async function openWorld(
   const parts: EngineParts = {
     runtimeId: RUNTIME_ID,
     version: "0.0.0",
-    clock: systemClock,
+    clock,
     machine: thisMachine,
     newId,
     redactor,
@@ -134,10 +137,10 @@ export async function openWorld(
       runtimeId: RUNTIME_ID,
       generation,
       redactor,
-      clock: systemClock,
+      clock,
       newId,
     });
-    const prompts = openPromptStore(join(folder, "prompts.db"), { redactor, clock: systemClock });
+    const prompts = openPromptStore(join(folder, "prompts.db"), { redactor, clock });
     project = { key: "0".repeat(24), projectId: PROJECT_ID, name: "demo", root, store: crashing(store), prompts, folder };
     engine = engineMaker({
       ...(options.workerWaits && { workerWaits: options.workerWaits }),
