@@ -5,6 +5,7 @@ import * as agents from "../hub/agents.ts";
 import type { Hub } from "../hub/hub.ts";
 import { describeError } from "../hub/log.ts";
 import * as tokens from "../hub/tokens.ts";
+import { VISIT_HEADER } from "../protocol/agents.ts";
 import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 
@@ -91,7 +92,7 @@ export function createCredentials(hub: Hub, refusals = refusalsOf(hub)): Credent
       const agent = await agents
         .authenticate(hub.known, claimed, request.headers.get("x-kxm-agent-key") ?? "")
         .catch((error) => fail(`agent:${claimed}`, error));
-      hub.presence.saw(agent.id, hub.clock(), agent.project);
+      hub.presence.saw(agent.id, hub.clock(), agent.project, request.headers.get(VISIT_HEADER) === "1");
       if (agent.online === 0) {
         await engine // before the route, so that an agent finds itself among those online; a store in trouble does not stop it from reading
           .write(agent.project, (tx) => agents.comeOnline(tx, agent.id))

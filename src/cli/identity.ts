@@ -5,7 +5,7 @@ import { homedir, hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { type Answered, ask, type Exchange, HubRefusal, open } from "../client/http.ts";
 import { stateRoot } from "../client/state-paths.ts";
-import type { RegisterAnswer } from "../protocol/agents.ts";
+import { type RegisterAnswer, VISIT_HEADER } from "../protocol/agents.ts";
 import type { World } from "./output.ts";
 import { privateFolder, writePrivate } from "./state-dir.ts";
 import { asProject, type Target } from "./target.ts";
@@ -29,7 +29,7 @@ export interface Terminal {
   project: string;
   /** One request as this agent. A hub that forgot it gets it registered again, once; a busy store is asked again with the same body. */
   ask<T = any>(method: "GET" | "POST" | "DELETE", path: string, exchange?: Exchange): Promise<Answered<T>>;
-  /** The same without reading the body. */
+  /** The same without reading the body, by somebody who stays: its silence afterwards is loss, not the end of a command. */
   open(path: string, exchange?: Exchange): Promise<Response>;
 }
 
@@ -63,10 +63,10 @@ export async function asAgent(world: World, target: Target, name: string): Promi
     return fresh;
   }
 
-  const asMe = (exchange: Exchange): Exchange => ({
+  const asMe = (exchange: Exchange, visits: boolean): Exchange => ({
     signal: world.stopping,
     ...exchange,
-    headers: { ...exchange.headers, "x-kxm-agent-id": kept.id, "x-kxm-agent-key": kept.key },
+    headers: { ...exchange.headers, "x-kxm-agent-id": kept.id, "x-kxm-agent-key": kept.key, ...(visits && { [VISIT_HEADER]: "1" }) },
   });
   /** Runs a request as this agent; once more after registering again when the hub does not know it any more. */
   async function known<T>(send: () => Promise<T>): Promise<T> {
@@ -86,8 +86,8 @@ export async function asAgent(world: World, target: Target, name: string): Promi
     },
     name,
     project: target.project,
-    ask: (method, at, exchange = {}) => known(() => persist(() => ask(to, method, at.replace("{me}", kept.id), asMe(exchange)), world)),
-    open: (at, exchange = {}) => known(() => open(to, "GET", at.replace("{me}", kept.id), asMe(exchange))),
+    ask: (method, at, exchange = {}) => known(() => persist(() => ask(to, method, at.replace("{me}", kept.id), asMe(exchange, true)), world)),
+    open: (at, exchange = {}) => known(() => open(to, "GET", at.replace("{me}", kept.id), asMe(exchange, false))),
   };
 }
 

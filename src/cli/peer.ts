@@ -13,6 +13,8 @@ import { readText } from "./text.ts";
 
 const DAY_MS = 86_400_000;
 const LONG_POLL_MS = 25_000;
+/** A stream alone is no sign of life: who follows says so this often. */
+const HEARTBEAT_MS = 10_000;
 const FANOUT_MAX = 3;
 const DELIVERIES = ["steer", "followUp", "nextTurn"];
 
@@ -253,6 +255,7 @@ async function follow({ me, out, world }: PeerCall<PeerOptions>): Promise<number
   let lastId: string | undefined;
   let failures = 0;
   out.note(`${me.name} is online in ${me.project}; Ctrl-C ends it`);
+  const beat = setInterval(() => void me.ask("POST", "/v1/agents/{me}/heartbeat").catch(() => {}), HEARTBEAT_MS); // the stream's own trouble is told
   while (!world.stopping.aborted) {
     try {
       const headers: Record<string, string> = lastId === undefined ? {} : { "last-event-id": lastId };
@@ -265,10 +268,14 @@ async function follow({ me, out, world }: PeerCall<PeerOptions>): Promise<number
     } catch (error) {
       if (world.stopping.aborted) break;
       if (++failures === 1) out.note("the connection to the hub was lost; trying again");
-      if (failures > 20) throw error;
+      if (failures > 20) {
+        clearInterval(beat);
+        throw error;
+      }
     }
     if (!world.stopping.aborted) await Bun.sleep(Math.min(5_000, 250 * 2 ** failures));
   }
+  clearInterval(beat);
   await me.ask("DELETE", "/v1/agents/{me}", { signal: AbortSignal.timeout(1_000) }).catch(() => {}); // the hub would notice by itself
   return EXIT.ok;
 }

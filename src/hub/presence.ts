@@ -11,8 +11,14 @@ type Known = Pick<AgentRow, "id" | "project">;
 
 /** When each agent (or session) was last seen by this process and what has not been written yet. */
 export interface Presence {
-  /** Notes a sign of life. @param at milliseconds by the hub's clock @param project whose lane writes it; none for sessions */
-  saw(id: string, at: number, project?: string): void;
+  /**
+   * Notes a sign of life.
+   * @param at milliseconds by the hub's clock @param project whose lane writes it; none for sessions
+   * @param visits the caller said that it makes one call and goes, such as a command at a terminal
+   */
+  saw(id: string, at: number, project?: string, visits?: boolean): void;
+  /** Whether all that this process heard of an agent since it came were calls of somebody who does not stay: then its silence means nothing. */
+  onlyVisits(id: string): boolean;
   /** The newer of the given time and what this process saw. */
   lastSeen(id: string, stored: number): number;
   /** Forgets an agent that signed off. */
@@ -29,17 +35,18 @@ export interface Presence {
 
 /** Signs of life of one process; nobody was seen yet. */
 export function createPresence(): Presence {
-  const seen = new Map<string, { at: number; project: string }>();
+  const seen = new Map<string, { at: number; project: string; visits: boolean }>();
   let unwritten = new Map<string, number>();
   const unheard = { agents: new Map<string, string>(), since: 0, until: 0 };
   return {
     sweep: { lastAt: undefined, graceUntil: 0 },
     unheard,
-    saw(id, at, project = "") {
+    onlyVisits: (id) => seen.get(id)?.visits === true,
+    saw(id, at, project = "", visits = false) {
       unheard.agents.delete(id);
       const known = seen.get(id);
-      if (known) known.at = at;
-      else seen.set(id, { at, project });
+      if (known) Object.assign(known, { at, visits: known.visits && visits });
+      else seen.set(id, { at, project, visits });
       unwritten.set(id, at);
     },
     lastSeen: (id, stored) => Math.max(stored, seen.get(id)?.at ?? 0),
@@ -81,7 +88,7 @@ export async function flushPresence(hub: Hub): Promise<void> {
         await hub.engine.write(project, (tx) => tx.agents.seen(times.slice(at, at + SWEEP_MAX)));
       }
     } catch (error) {
-      for (const { id, at } of times) hub.presence.saw(id, hub.presence.lastSeen(id, at), project);
+      for (const { id, at } of times) hub.presence.saw(id, hub.presence.lastSeen(id, at), project, hub.presence.onlyVisits(id));
       hub.log({ event: "presence_flush_failed", level: "warn", project, agents: times.length, error: describeError(error) });
     }
   }
@@ -122,7 +129,7 @@ async function goOffline(tx: Tx, hub: Hub, agents: readonly Known[]): Promise<st
     const agent = await tx.agents.lock(id);
     if (!agent || agent.online === 0) continue;
     if (hub.presence.lastSeen(id, agent.lastSeenAt) + hub.settings.staleMs > tx.now) continue;
-    await leave(tx, agent, "silent", agent.lastSeenAt);
+    await leave(tx, agent, hub.presence.onlyVisits(id) ? "visit_ended" : "silent", agent.lastSeenAt);
     gone.push(id);
   }
   return gone;
@@ -154,7 +161,7 @@ export async function startPresence(hub: Hub): Promise<number> {
 }
 
 /** Why an agent is offline. `signed_off` ends its streams; the others leave them open, as the connection may still live. */
-export type OfflineReason = "signed_off" | "silent" | "hub_restarted";
+export type OfflineReason = "signed_off" | "visit_ended" | "silent" | "hub_restarted";
 
 /** One agent goes offline. @param lastSeenAt what the table says from now on */
 export async function leave(tx: Tx, agent: AgentRow, reason: OfflineReason, lastSeenAt: number): Promise<void> {

@@ -4,6 +4,8 @@ import { flag, oneOf, optionalText, text } from "./fields.ts";
 
 /** The purpose of an agent that names none. */
 export const PURPOSE_DEFAULT = "General-purpose Pi agent";
+/** `1` in this header: the caller makes this call and goes, so that its silence afterwards is no loss. */
+export const VISIT_HEADER = "x-kxm-visit";
 /** What `presence` says: `stale` is silent beyond its lease and not yet swept. */
 export const PRESENCES = ["online", "stale", "offline"] as const;
 export type PresenceWord = (typeof PRESENCES)[number];

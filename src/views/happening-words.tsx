@@ -81,6 +81,7 @@ const ofAgents: Teller = ({ type, subjectId, data }, { project }) => {
   const who = <Agent id={subjectId} name={text(data["name"])} project={project} />;
   if (type === "offline") {
     if (data["reason"] === "hub_restarted") return undefined;
+    if (data["reason"] === "visit_ended") return { icon: "signout", tone: "mute", text: <>{who} made its call and went</> };
     return data["reason"] === "silent"
       ? { icon: "lost", tone: "bad", text: <>{who} lost contact</> }
       : { icon: "signout", tone: "mute", text: <>{who} signed off</> };

@@ -53,6 +53,7 @@ export async function machinesOf(visit: Visit, projects: readonly string[]): Pro
   let [silent, unknown] = [0, 0];
   for (const agent of rows.flat()) {
     const presence = presenceAt(hub, agent, now, { begun: working.has(agent.id), open: false });
+    if (presence.state === "offline") continue; // it made its calls and went; the next sweep writes that down
     machine(agent.host ?? "", agent.host ?? undefined).agents.push({ agent, presence });
     if (presence.state === "lost contact") silent += 1;
     if (presence.state === "unknown") unknown += 1;

@@ -28,7 +28,8 @@ export function presenceAt(hub: Hub, agent: AgentRow, now: number, work: { begun
   if (word === "online") return { state: work.begun ? "working" : work.open ? "online" : "idle", at, bound };
   const since = listensSince(hub, agent, now);
   if (since !== undefined) return { state: "unknown", at, bound, listensSince: since };
-  return { state: word === "stale" ? "lost contact" : "offline", at, bound };
+  // A command at a terminal that made its one call is not lost.
+  return { state: word === "stale" && !hub.presence.onlyVisits(agent.id) ? "lost contact" : "offline", at, bound };
 }
 
 /** Shape, word, evidence and age. */

@@ -194,6 +194,31 @@ describe.each(WORLDS)("%s agents", (_, open) => {
     expect((await list(ada)).find(({ id }) => id === ada.id).presence).toBe("online"); // it has just asked
   });
 
+  test("an agent whose calls all said that they are visits ends its visit; one that stayed or came otherwise fell silent", async () => {
+    const [ada, bob, cat] = [await it.register(fresh()), await it.register(fresh()), await it.register(fresh())];
+    const call = (agent: { id: string; key: string }, visit: boolean) =>
+      it.fetch(
+        new Request("http://127.0.0.1:7331/v1/agents", {
+          headers: { "x-kxm-agent-id": agent.id, "x-kxm-agent-key": agent.key, ...(visit && { "x-kxm-visit": "1" }) },
+        }),
+      );
+    for (const [agent, visits] of [
+      [ada, [true, true]],
+      [bob, [true, false, true]],
+      [cat, [false]],
+    ] as const)
+      for (const visit of visits) expect((await call(agent, visit)).status).toBe(200);
+    it.clock.now += 30_000;
+    await sweepStale(it.hub);
+    const lastOf = async ({ id }: { id: string }) => (await eventsOf(id)).at(-1);
+    const reasons = (await Promise.all([ada, bob, cat].map(lastOf))).map((last) => JSON.stringify(last).match(/"reason":"(\w+)"/)?.[1]);
+    expect(reasons).toEqual(["visit_ended", "silent", "silent"]);
+    await call(bob, true); // a new visit of one that had stayed before
+    it.clock.now += 30_000;
+    await sweepStale(it.hub);
+    expect(JSON.stringify(await lastOf(bob))).toContain("visit_ended");
+  });
+
   test("a sweep after the hub itself has slept judges nobody for another window", async () => {
     await using world = await openFleet(open);
     const bob = await world.register("bob");

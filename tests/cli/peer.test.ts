@@ -1,7 +1,8 @@
 // Two terminals talk through a hub that really listens; what they send, wait for, answer and see.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { presenceAt } from "../../src/views/presence.tsx";
 import { type Ran, type Served, serveHub } from "../support/served.ts";
 
 let hub: Served;
@@ -164,6 +165,29 @@ test("an inbox that follows shows what comes in, and goes offline when it ends",
   expect(frames.map(({ message }) => message.content)).toEqual(["first", "second"]);
   const listed = (await as("alice", "list", "--all", "--json")).json.agents;
   expect(listed.find(({ name }: { name: string }) => name === "watcher").online).toBe(false);
+});
+
+test("a terminal that follows gives signs of life, and one that made its call and went is not called lost", async () => {
+  const { hub: inner } = hub.serving;
+  const stop = new AbortController();
+  const timers = spyOn(globalThis, "setInterval");
+  const following = hub.kxm(["peer", "--as", "stayer", "inbox", "--follow"], { signal: stop.signal });
+  await online("stayer");
+  await as("visitor", "list");
+  const find = async (name: string) => (await inner.engine.read.agents.findByName(await project(), name))!;
+  const [stayer, visitor] = [await find("stayer"), await find("visitor")];
+  const { presence } = inner;
+  while (presence.onlyVisits(stayer.id)) await new Promise((resolve) => setImmediate(resolve)); // its stream is being opened
+  expect(presence.onlyVisits(visitor.id)).toBe(true);
+  const state = (agent: typeof stayer, at: number) => presenceAt(inner, agent, at, { begun: false, open: false }).state;
+  const late = inner.clock() + inner.settings.staleMs + 60_000;
+  expect([state(stayer, late), state(visitor, late)]).toEqual(["lost contact", "offline"]);
+  const heard = presence.lastSeen(stayer.id, 0);
+  for (const [beat, everyMs] of timers.mock.calls) if (everyMs === 10_000) (beat as () => void)();
+  while (presence.lastSeen(stayer.id, 0) === heard) await new Promise((resolve) => setImmediate(resolve));
+  timers.mockRestore();
+  stop.abort();
+  await following;
 });
 
 /** Waits until an agent of this name is online. */
