@@ -86,7 +86,7 @@ async function request(tx: Tx, run: SyncRunRow, asked: Extract<Consequence, { ki
     runtimeId: run.homeRuntimeId,
     stepId,
     attempt,
-    title: run.displayTitle ?? stepId,
+    title: run.displayTitle ?? [run.workflowId, run.runId].filter(Boolean).join(" "), // a run without a prompt has no title
     content,
     contentHash: hash,
     status: "pending",

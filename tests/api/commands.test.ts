@@ -21,7 +21,7 @@ describe.each(WORLDS)("%s commands", (_, open) => {
   afterAll(() => it[Symbol.asyncDispose]());
 
   /** A hub project with one run that waits for an approval at sequence 3. */
-  async function waitingRun(content = "Push 3 commits to main?", hash = HASH) {
+  async function waitingRun(content = "Push 3 commits to main?", hash = HASH, named: SyncPayload = { displayTitle: "Settle refunds" }) {
     const id = (++made).toString(16).padStart(8, "0");
     const told = { projectId: `prj_${id}`, runId: `run_${id}` };
     const project = `p${id}`;
@@ -43,7 +43,7 @@ describe.each(WORLDS)("%s commands", (_, open) => {
         summary,
         evidenceRefs: [{ id: approvalId, kind: "approval-request", hash: ofHash }],
       });
-    await push("run.created", { status: "running", displayTitle: "Settle refunds" });
+    await push("run.created", { status: "running", ...named });
     await push("step.entered", { stepId: "deliver", status: "running" });
     await ask(hash, content);
     const record = (outcome: string) =>
@@ -62,6 +62,13 @@ describe.each(WORLDS)("%s commands", (_, open) => {
     const send = (body: object, as = operator) => it.call(as, "POST", "/v1/runtime/commands", { project, ...body });
     return { ...told, project, approvalId, push, ask, record, approval, decide, poll, result, send };
   }
+
+  test("an approval of a run without a title is named after its workflow and the run", async () => {
+    const run = await waitingRun(undefined, undefined, { workflowId: "release" });
+    expect((await run.approval()).title).toBe(`release ${run.runId}`);
+    const bare = await waitingRun(undefined, undefined, {});
+    expect((await bare.approval()).title).toBe(bare.runId);
+  });
 
   test("an approval shows exactly what is asked, by whom and with which hash, and is listed while it waits", async () => {
     const run = await waitingRun();
