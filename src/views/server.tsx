@@ -24,6 +24,8 @@ import { signIn, signInPage, signOut } from "./signin.tsx";
 type Incoming = { request: Request; params: Record<string, string>; server: { timeout(request: Request, seconds: number): void } | null };
 const PROJECTS_MAX = 200; // projects a session is shown
 const FLASHES_MAX = 1_000; // results that wait to be shown, over all sessions
+/** Where a page shows what failed: in the dialog that is open, as everything else is behind it, else in its corner. Only one of the two fits. */
+const FLASH_PLACE = "dialog:modal .told, body:not(:has(dialog:modal .told)) #flash";
 const RANK = { viewer: 0, operator: 1, admin: 2 } as const;
 
 /** The dashboard over one hub, as an Elysia app to mount beside the API. @param screens the list of screens; tests give their own  @param refusals shared with the API */
@@ -226,7 +228,7 @@ function failed(hub: Hub, incoming: Incoming, requestId: string, error: unknown)
   if (known.code === "session_required") return redirectTo(request, "/signin");
   const hint = typeof known.extras["hint"] === "string" ? known.extras["hint"] : ERRORS[known.code].hint;
   const status = Math.max(known.status, 400);
-  const headers: Record<string, string> = wantsPage ? {} : { "hx-retarget": "#flash", "hx-reswap": "beforeend" };
+  const headers: Record<string, string> = wantsPage ? {} : { "hx-retarget": FLASH_PLACE, "hx-reswap": "beforeend" };
   const answer = rendered(
     errorPage({
       status,

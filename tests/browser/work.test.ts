@@ -249,6 +249,30 @@ describe.skipIf(!CHROMIUM)("runs, approvals, leases, machines and sync in Chromi
     await close();
   });
 
+  test("what fails in a dialog is said in it, survives updates of the page, and is gone when it opens again", async () => {
+    await take(hub.world, it.agents["implementer"]!, "db:told", 300_000);
+    const { page, close } = await hub.visit(browser, "/leases?project=shop");
+    await isLive(page);
+    const row = page.locator(".lease", { hasText: "db:told" });
+    const dialog = page.locator("dialog[open]");
+    await row.getByText("Force release…").click();
+    await dialog.getByLabel("Reason").fill("its machine is gone");
+    await dialog.locator("input[name=csrf]").evaluate((field) => field.setAttribute("value", "another page's"));
+    await dialog.getByRole("button", { name: "Force release" }).click();
+    await dialog.locator(".told .flash--bad").waitFor();
+    expect(await page.locator("#flash .flash").count()).toBe(0);
+    await page.screenshot({ path: join(ARTIFACTS, "work-dialog-told.png") });
+    await take(hub.world, it.agents["implementer"]!, "db:another", 300_000);
+    await page.locator(".lease", { hasText: "db:another" }).waitFor({ state: "attached" });
+    expect(await dialog.locator(".told .flash--bad").count()).toBe(1);
+    expect(await dialog.getByLabel("Reason").inputValue()).toBe("its machine is gone");
+    await dialog.getByRole("button", { name: "Leave it" }).click();
+    await row.getByText("Force release…").click();
+    await dialog.waitFor();
+    expect(await dialog.locator(".told .flash").count()).toBe(0);
+    await close();
+  });
+
   test("approvals are walked and decided with the keyboard alone", async () => {
     const { page, complaints, close } = await hub.visit(browser, "/approvals?project=shop");
     await isLive(page);

@@ -6,13 +6,17 @@ import { Icon } from "./icon.tsx";
 
 type DialogProps = { id: string; title: Child; children: Child; foot?: Child };
 
+/** Title and way out, and the place for what fails while the dialog is open: the page's own is behind it. Live updates leave it alone. */
 const DialogHead = ({ id, title }: { id: string; title: Child }) => (
-  <div class="dialog__head">
-    <h2 id={`${id}-title`}>{title}</h2>
-    <button class="btn btn--quiet btn--icon btn--s" type="button" data-close aria-label="Close" title="Close">
-      <Icon name="x" />
-    </button>
-  </div>
+  <>
+    <div class="dialog__head">
+      <h2 id={`${id}-title`}>{title}</h2>
+      <button class="btn btn--quiet btn--icon btn--s" type="button" data-close aria-label="Close" title="Close">
+        <Icon name="x" />
+      </button>
+    </div>
+    <div class="told" role="status" aria-live="polite" hx-morph-skip-children></div>
+  </>
 );
 /** Something to read or choose from, over the page. Opened by a Button with `opens`. */
 export const Dialog = ({ id, title, children, foot }: DialogProps) => (

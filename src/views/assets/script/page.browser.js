@@ -1,18 +1,20 @@
 // What a hand does on a page: theme, copying, dialogs, picking rows, lists of options, keys.
 const THEMES = ["auto", "light", "dark"];
 let goingAt = -Infinity;
+const halt = () => root.dataset.events && pause();
 
 const clicks = {
   "[data-open]": (button, event) => {
     const dialog = document.getElementById(button.dataset.open);
     if (dialog) {
       event.preventDefault();
+      find(".told", dialog)?.replaceChildren(); // what failed when it was open before
       dialog.showModal();
     }
   },
   "[data-close]": (button) => button.closest("dialog").close(),
   "[data-dismiss]": (button) => button.closest(".flash").remove(),
-  "[data-live]": () => root.dataset.events && pause(),
+  "[data-live]": halt,
   "[data-insert]": insert,
   "[data-theme-next]": () => {
     const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? "auto") + 1) % 3];
@@ -58,7 +60,7 @@ listen(
 );
 
 // A box with a list of options: the palette and the completions of a filter.
-const listOf = (box) => document.getElementById(box.getAttribute("aria-controls"));
+const listOf = (box) => find(`#${box.getAttribute("aria-controls")}`);
 const optionsOf = (box) => all("[role=option]:not([hidden])", listOf(box));
 function choose(box, option) {
   for (const other of all("[role=option]", listOf(box))) other.ariaSelected = String(other === option);
@@ -131,7 +133,7 @@ const keys = {
     if (box) box.focus();
     else find("[data-go=f]").click();
   },
-  p: () => root.dataset.events && pause(),
+  p: halt,
   j: () => move(1),
   k: () => move(-1),
   x: () => find("[data-row][aria-current=true] [data-pick]")?.click(),
