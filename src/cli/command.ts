@@ -81,7 +81,8 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
     const session = sessionOf.get(rootOf(command))!;
     const options = command.optsWithGlobals<O & { json?: boolean }>();
     const json = options.json === true;
-    if (spec.isDefault && command.args.length > command.registeredArguments.length) return refuseWord(parent, command.args[0]!);
+    const takesAny = command.registeredArguments.some(({ variadic }) => variadic);
+    if (spec.isDefault && !takesAny && command.args.length > command.registeredArguments.length) return refuseWord(parent, command.args[0]!);
     const args = command.processedArgs.flat().filter((arg) => arg !== undefined);
     try {
       session.exitCode = (await run({ args, options, out: createOutput(session.world, json), world: session.world })) ?? 0;

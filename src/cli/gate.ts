@@ -1,5 +1,6 @@
 // `kxm gate run` runs a gate of the project by hand; `kxm gate push` is a ready-made deliver command: it moves a remote ref to an exact commit only if
 // the ref still is what was expected.
+import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Command } from "commander";
 import { sha256 } from "../protocol/canonical.ts";
@@ -7,9 +8,11 @@ import type { Gate } from "../protocol/project-files.ts";
 import type { Receipt } from "../protocol/receipt.ts";
 import { define, group } from "./command.ts";
 import { openProject } from "./local.ts";
-import { CommandFailed, EXIT, harmlessJson, UsageError, type World } from "./output.ts";
+import { CommandFailed, EXIT, harmlessJson, type Output, UsageError, type World } from "./output.ts";
 
 const GIT_MS_MAX = 300_000;
+/** Longest a gate may take that does not say, in milliseconds: as in a run. */
+const GATE_MS_DEFAULT = 600_000;
 const OBJECT_ID = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 
 type PushOptions = { commit: string; to: string; remote: string; expect?: string };
@@ -17,14 +20,16 @@ type PushOptions = { commit: string; to: string; remote: string; expect?: string
 /** Adds `kxm gate`. */
 export function addGate(program: Command): void {
   const gate = group(program, "gate", "run a gate by hand, and deliver an exact commit");
-  define<{ commit?: string }>(gate, {
+  define(gate, {
     usage: "run <gate>",
     summary: "run a gate of this project in the current checkout; ends as the gate does",
     examples: ["kxm gate run tests"],
-    run: async ({ args: [id], world }) => {
+    run: async ({ args: [id], out, world }) => {
       const { runtime, key, root } = await openProject(world, { start: true, check: true });
       const { gate: found } = (await runtime.get(`/v1/projects/${key}/gates/${id}`)) as { gate: Gate };
-      return runGate(found, id!, root, world);
+      const exitCode = await runGate(found, id!, root, { out, world });
+      out.result({ gate: id, passed: exitCode === 0, exitCode }, () => {});
+      return exitCode === 0 ? EXIT.ok : EXIT.failed;
     },
   });
   define<PushOptions>(gate, {
@@ -51,7 +56,8 @@ export function addGate(program: Command): void {
   });
 }
 
-async function runGate(gate: Gate, id: string, root: string, world: World): Promise<number> {
+/** Answers the exit code of the gate's command. With --json what it prints goes to stderr: stdout is for the answer. @throws CommandFailed when it cannot run */
+async function runGate(gate: Gate, id: string, root: string, { out, world }: { out: Output; world: World }): Promise<number> {
   if (!("argv" in gate)) {
     const missing = gate.paths.filter((path) => !(Bun.file(join(root, path)).size > 0));
     if (missing.length > 0) throw new CommandFailed(`the gate ${id} does not pass: ${missing.join(", ")} missing or empty`);
@@ -65,16 +71,29 @@ async function runGate(gate: Gate, id: string, root: string, world: World): Prom
   const given = gate.argv[0]!;
   const program = given.includes("/") ? (isAbsolute(given) ? given : join(root, given)) : Bun.which(given, { PATH: world.env["PATH"] ?? "" });
   if (!program) throw new CommandFailed(`the program ${given} of the gate ${id} is not installed`);
-  const child = Bun.spawn([program, ...gate.argv.slice(1)], {
-    cwd: join(root, gate.cwd ?? "."),
-    env: world.env,
-    stdin: "ignore",
-    stdout: "inherit",
-    stderr: "inherit",
-    timeout: gate.timeoutMs ?? 600_000,
-    signal: world.stopping,
-  });
-  return (await child.exited) === 0 ? EXIT.ok : EXIT.failed;
+  const cwd = join(root, gate.cwd ?? ".");
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+    throw new CommandFailed(`the gate ${id} runs in ${gate.cwd}, which is no folder of the repository`, "Correct its cwd in .kxm/gates.yaml.");
+  const { timeoutMs = GATE_MS_DEFAULT } = gate;
+  const late = AbortSignal.timeout(timeoutMs);
+  const child = spawned([program, ...gate.argv.slice(1)], { cwd, env: world.env, json: out.json, signal: AbortSignal.any([late, world.stopping]) });
+  if (typeof child === "string")
+    throw new CommandFailed(
+      `the program ${given} of the gate ${id} cannot be executed: ${child}`,
+      "Install it, or correct its argv in .kxm/gates.yaml.",
+    );
+  const code = await child.exited;
+  if (late.aborted) throw new CommandFailed(`the gate ${id} did not end within ${timeoutMs / 1000} s`, "Raise its timeoutMs in .kxm/gates.yaml.");
+  return code;
+}
+
+/** The command, or why the system cannot execute it. */
+function spawned(argv: string[], { cwd, env, json, signal }: { cwd: string; env: World["env"]; json: boolean; signal: AbortSignal }) {
+  try {
+    return Bun.spawn(argv, { cwd, env, stdin: "ignore", stdout: json ? 2 : "inherit", stderr: "inherit", signal });
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
 }
 
 async function git(world: World, args: string[]): Promise<{ code: number; out: string; err: string }> {
@@ -95,17 +114,21 @@ async function git(world: World, args: string[]): Promise<{ code: number; out: s
 }
 
 /** What a remote ref is now; undefined when it does not exist. @throws CommandFailed when the remote cannot be asked */
-async function remoteRef(world: World, remote: string, ref: string): Promise<string | undefined> {
+async function remoteRef(world: World, remote: string, ref: string, hint = "Nothing was pushed."): Promise<string | undefined> {
   const { code, out, err } = await git(world, ["ls-remote", "--exit-code", "--", remote, ref]);
   if (code === 2) return undefined;
-  if (code !== 0) throw new CommandFailed(`the remote ${remote} cannot be asked: ${lastLine(err)}`, "Nothing was pushed.", EXIT.unreachable);
+  if (code !== 0) throw new CommandFailed(`the remote ${remote} cannot be asked: ${cause(err)}`, hint, EXIT.unreachable);
   return out
     .split("\n")
     .map((line) => line.split("\t"))
     .find(([, name]) => name === ref)?.[0];
 }
 
-const lastLine = (text: string): string => text.split("\n").at(-1)?.slice(0, 300) || "git says nothing";
+/** The line of git's words that says what is wrong; the last one is often advice. */
+function cause(text: string): string {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return (lines.find((line) => /^(fatal|error):|^!/.test(line)) ?? lines.at(-1) ?? "git says nothing").slice(0, 300);
+}
 
 async function push({ commit, to, remote, expect }: PushOptions, world: World): Promise<Receipt> {
   if (!to.startsWith("refs/") || (await git(world, ["check-ref-format", to])).code !== 0)
@@ -125,9 +148,9 @@ async function push({ commit, to, remote, expect }: PushOptions, world: World): 
   const lease = `--force-with-lease=${to}:${wanted === "none" ? "" : wanted}`;
   const pushed = await git(world, ["push", "--porcelain", "--no-verify", lease, remote, `${found.out}:${to}`]);
   // What the remote says counts, not how the command ended: a line that broke may have come after the change.
-  const after = await remoteRef(world, remote, to);
+  const after = await remoteRef(world, remote, to, "Whether the ref was moved is not known: look at the remote before you deliver again.");
   if (after === found.out) return receiptOf(remote, to, found.out);
-  throw new CommandFailed(`${to} on ${remote} was not moved: ${lastLine(pushed.err || pushed.out)}`, "Nothing was pushed.");
+  throw new CommandFailed(`${to} on ${remote} was not moved: ${cause(pushed.err || pushed.out)}`, "Nothing was pushed.");
 }
 
 const receiptOf = (remote: string, ref: string, commit: string): Receipt => ({

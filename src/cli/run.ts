@@ -5,7 +5,7 @@ import { isTerminal } from "../protocol/workflow-file.ts";
 import { hubInstead } from "./binding.ts";
 import { define, duration } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
-import { CommandFailed, EXIT, type Output, UsageError, type World } from "./output.ts";
+import { CommandFailed, EXIT, type Output, UsageError, visible, type World } from "./output.ts";
 import { progressView, type RunEvent } from "./run-progress.ts";
 
 const WAIT_MS = 20_000;
@@ -120,7 +120,8 @@ export async function followRun(
         after = sequence;
       }
       if (isTerminal(view.progress.status)) break;
-      const advice = adviceFor(view.progress.status, page.state, runId);
+      const advice =
+        view.progress.status === "queued" ? queueAdvice(await viewOf(project, runId)) : adviceFor(view.progress.status, page.state, runId);
       if (advice && advice !== hinted) {
         view.end();
         out.note((hinted = advice));
@@ -130,9 +131,30 @@ export async function followRun(
     clearInterval(ticker);
     view.end();
   }
-  const advice = view.progress.status === "failed" ? adviceOn(view.progress.reason) : undefined;
-  if (advice) out.note(advice);
+  if (view.progress.status === "failed") await explain(project, runId, view.progress.reason, out);
   return view.progress.status === "completed" ? EXIT.ok : EXIT.failed;
+}
+
+type RunInShort = { queue?: { position: number; blockers: string[] }; lastWords?: { stepId: string; text: string } };
+const viewOf = async ({ runtime, key }: LocalProject, runId: string): Promise<RunInShort> =>
+  (await runtime.get(`/v1/projects/${key}/runs/${runId}/view`)).run;
+
+const queueAdvice = ({ queue }: RunInShort): string | undefined =>
+  queue && `place ${queue.position} in the queue; before it: ${queue.blockers.join(", ") || "nothing"}`;
+
+/** What a person can do about a run that failed, and what its gate said. */
+async function explain(project: LocalProject, runId: string, reason: string | undefined, out: Output): Promise<void> {
+  const advice = adviceOn(reason);
+  if (advice) out.note(advice);
+  for (const line of saidLast(await viewOf(project, runId))) out.note(line);
+}
+
+const LINES_MAX = 10;
+/** What the gate printed last that kept a run from going on, as lines. */
+export function saidLast({ lastWords }: RunInShort): string[] {
+  if (!lastWords) return [];
+  const lines = lastWords.text.split("\n").filter((line) => line.trim() !== "");
+  return [`${lastWords.stepId} printed last:`, ...lines.slice(-LINES_MAX).map((line) => `  ${visible(line)}`)];
 }
 
 function stopped(out: Output, runId: string, code: number): number {

@@ -3,10 +3,11 @@ import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
 import type { CommandKind, CommandPayload } from "../protocol/sync.ts";
 import { RESOLUTION_ACTIONS } from "../protocol/sync-event.ts";
+import { RUN_STATUSES } from "../protocol/workflow-file.ts";
 import { define, group, number } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
 import { CommandFailed, EXIT, harmlessJson, type Output, UsageError, visible, type World } from "./output.ts";
-import { followRun } from "./run.ts";
+import { followRun, saidLast } from "./run.ts";
 import { elapsed, eventLine, type RunEvent, spent } from "./run-progress.ts";
 
 type Stored = {
@@ -35,6 +36,9 @@ export function addRuns(program: Command): void {
     isDefault: true,
     options: (command) => command.option("--status <status>", "only runs in this status").option("--limit <number>", "how many", number(1, 500), 20),
     run: async ({ options, out, world }) => {
+      const { status } = options;
+      if (status !== undefined && !(RUN_STATUSES as readonly string[]).includes(status))
+        throw new UsageError(`--status must be one of ${RUN_STATUSES.join(", ")}`);
       const { runtime, key } = await openProject(world, { start: true });
       const page = await runtime.runs(key, options);
       const rows = page.runs as Stored[];
@@ -286,7 +290,7 @@ function showRun(out: Output, run: View): void {
       [
         `${used.transitions}${limits.maxTransitions ? ` of ${limits.maxTransitions}` : ""} transitions`,
         `agents ${elapsed(used.agentMs)}`,
-        spent({ tokens: 0, ...used }),
+        spent(used),
       ]
         .filter(Boolean)
         .join(", "),
@@ -308,6 +312,7 @@ function showRun(out: Output, run: View): void {
     ],
     "no steps",
   );
+  for (const line of saidLast(run)) out.line(line);
   if (asked)
     out.line(
       `\nasks: ${visible(asked.content.question)}\n  decide: kxm runs approve ${run["runId"]}   or   kxm runs reject ${run["runId"]} --reason …`,

@@ -1,5 +1,6 @@
 // `kxm runtime`: this machine's Runtime as a program: start, stop, where it reports to, and how that goes.
 import type { Command } from "commander";
+import { statePaths, stateRoot } from "../client/state-paths.ts";
 import { VERSION } from "../protocol/version.ts";
 import { span } from "./ago.ts";
 import { define, group } from "./command.ts";
@@ -55,14 +56,14 @@ function addLife(runtime: Command) {
     usage: "start",
     summary: "start it in the background; says so when it runs already",
     examples: ["kxm runtime start"],
-    run: async ({ out, world }) => showStatus(await (await connectOrStart(world)).status(), out),
+    run: async ({ out, world }) => showStatus(await (await connectOrStart(world)).status(), out, world),
   });
   define(runtime, {
     usage: "status",
     summary: "show the Runtime, its projects and how sync goes; ends with 3 when none runs",
     examples: ["kxm runtime status", "kxm runtime status --json"],
     isDefault: true,
-    run: async ({ out, world }) => showStatus(await (await connect(world)).status(), out),
+    run: async ({ out, world }) => showStatus(await (await connect(world)).status(), out, world),
   });
   define(runtime, {
     usage: "stop",
@@ -118,13 +119,16 @@ function addBinding(runtime: Command) {
   });
 }
 
-function showStatus(status: RuntimeStatus, out: Output) {
+function showStatus(status: RuntimeStatus, out: Output, world: World) {
+  const { root: state, log } = statePaths(stateRoot(world.env));
   const { runtimeId, version, pid, port, startedAt, slots, sync } = status;
-  out.result(status, () => {
+  out.result({ ...status, state, log }, () => {
     out.facts([
       ["runtime", runtimeId],
       ["version", version === VERSION ? version : `${version} (this kxm is ${VERSION})`],
       ["process", `${pid}, port ${port}, up ${span(Date.now() - startedAt)}`],
+      ["state", state],
+      ["log", log],
       ["runs", slots && `${slots.running} of ${slots.total} running, ${slots.queued} queued`],
       ["hub", sync.problem ?? (sync.hub ? `${sync.hub.url} as ${sync.hub.project}` : "none: `kxm runtime bind` names one")],
     ]);

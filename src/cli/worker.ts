@@ -37,13 +37,14 @@ export function addWorker(program: Command): void {
     "`kxm worker --name reviewer --harness codex` adds one; it comes back with the Runtime.",
   );
   define<StartOptions>(worker, {
-    usage: "start",
+    usage: "start [words...]",
     summary: "add a worker, or replace the one of that name",
     details: `Harnesses: ${HARNESSES.join(", ")}. The final answer of a turn becomes the reply; what fails stays open and is tried again. Nothing is spent while it is idle.`,
     examples: [
       "kxm worker --name reviewer --harness codex",
       "kxm worker --name fixer --harness claude --write --model anthropic/claude-sonnet-4-5",
       "kxm worker --name lint --harness command --command ./scripts/lint-report",
+      "kxm worker --name tests --harness command -- npm test --silent",
     ],
     isDefault: true,
     options: (command) =>
@@ -56,10 +57,13 @@ export function addWorker(program: Command): void {
         .option("--write", "may change files, in a Git worktree of its own")
         .option("--env <names...>", "environment variables the program is given")
         .option("--timeout <span>", "longest one turn", duration(100, 86_400_000))
-        .option("--command <words...>", "for the harness command: the program and its arguments"),
-    run: async ({ options, out, world }) => {
+        .option("--command <words...>", "for the harness command: the program and its arguments; with options of its own they stand behind --"),
+    run: async ({ args: words, options, out, world }) => {
+      const { name, harness, purpose, instructions, env, timeout } = options;
+      if (!(HARNESSES as readonly string[]).includes(harness)) throw new UsageError(`--harness must be one of ${HARNESSES.join(", ")}`);
+      if (options.command && words.length > 0) throw new UsageError("give the program with --command or behind --, not both");
+      const command = options.command ?? (words.length > 0 ? words : undefined);
       const { runtime, key } = await openProject(world, { start: true });
-      const { name, harness, purpose, instructions, env, timeout, command } = options;
       const spec = {
         name,
         harness,

@@ -7,6 +7,17 @@ export type StepKind = (typeof STEP_KINDS)[number];
 export const TERMINAL = "$terminal";
 export const TERMINAL_STATUSES = ["completed", "failed", "cancelled"] as const;
 export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
+/** Every status of a run on its Runtime, in the order a run goes through them. */
+export const RUN_STATUSES = [
+  "created",
+  "queued",
+  "preparing",
+  "running",
+  "waiting",
+  "blocked_uncertain",
+  "cancelling",
+  ...TERMINAL_STATUSES,
+] as const;
 /** Whether a run of this status is over and stays so. */
 export const isTerminal = (status: string): boolean => (TERMINAL_STATUSES as readonly string[]).includes(status);
 export const EVIDENCE_KINDS = ["assignment-result", "gate", "receipt", "approval", "artifact"] as const;

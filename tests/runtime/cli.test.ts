@@ -1,6 +1,6 @@
 // The command line against a real Runtime: what a newcomer types, in an empty repository.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readEndpoint } from "../../src/client/local-runtime.ts";
 import { sh } from "./engine/world.ts";
@@ -133,4 +133,72 @@ test("a run that fails says why, and what to do about it", async () => {
   expect([code, out.includes("harness_missing: the program no-such-program-here is not installed")]).toEqual([1, true]);
   expect(err).toContain("Install the program, or name another harness");
   expect((await kxmIn(here, "runs", "show")).out).toMatch(/do +Install the program/);
+}, 60_000);
+
+test("a gate by hand that cannot run says why in a sentence, and its answer is there for programs", async () => {
+  const put = (path: string, text: string) => writeFileSync(join(folder, path), text);
+  put("plain.txt", "no program");
+  put("broken", "#!/no/such/interpreter\n");
+  put("says", "#!/bin/sh\necho out; exit 3\n");
+  sh(folder, "chmod +x broken says");
+  put(
+    ".kxm/gates.yaml",
+    "schema: kxm.gate-registry.v1\ngates:\n" +
+      "  plain: {argv: [./plain.txt]}\n  broken: {argv: [./broken]}\n  says: {argv: [./says]}\n  slow: {argv: [sleep, '60'], timeoutMs: 200}\n" +
+      "  nowhere: {argv: [./says], cwd: nowhere}\n",
+  );
+  for (const [gate, sentence] of [
+    ["plain", "the program ./plain.txt of the gate plain cannot be executed"],
+    ["broken", "the program ./broken of the gate broken cannot be executed"],
+    ["nowhere", "the gate nowhere runs in nowhere, which is no folder of the repository"],
+    ["slow", "the gate slow did not end within 0.2 s"],
+  ]) {
+    const { code, err, out } = await kxm("gate", "run", gate!);
+    expect([code, out, err]).toEqual([1, "", expect.stringContaining(sentence!)]);
+    expect(err).not.toContain("    at ");
+  }
+  const { code, out, err } = await kxm("gate", "run", "says", "--json");
+  expect([code, JSON.parse(out), err]).toEqual([1, { gate: "says", passed: false, exitCode: 3 }, "out\n"]);
+}, 60_000);
+
+test("a word that is no status and a harness that nobody has are mistakes, and the right words are named", async () => {
+  const status = await kxm("runs", "list", "--status", "done");
+  expect([status.code, status.err]).toEqual([2, expect.stringContaining("created, queued, preparing, running, waiting")]);
+  const harness = await kxm("worker", "--name", "a", "--harness", "clyde");
+  expect([harness.code, harness.err]).toEqual([2, expect.stringContaining("claude, codex, gemini")]);
+  // A program's own options stand behind --.
+  const worker = await kxm("worker", "--name", "a", "--harness", "command", "--", "/bin/sh", "-c", "cat");
+  expect([worker.code, worker.err]).toEqual([1, expect.stringContaining("hub_not_bound")]);
+  expect((await kxm("worker", "--name", "a", "--harness", "echo", "--", "/bin/sh")).err).toContain("runtime_protocol_error");
+  expect((await kxm("worker", "lst")).code).toBe(2);
+}, 60_000);
+
+test("a run that queues says its place and what is before it, and the status says where the log is", async () => {
+  const put = (path: string, text: string) => writeFileSync(join(folder, path), text);
+  const project = readFileSync(join(folder, ".kxm/project.yaml"), "utf8");
+  put(".kxm/project.yaml", project.replace("maxConcurrentRuns: 4", "maxConcurrentRuns: 1"));
+  put(".kxm/agents/held.yaml", "schema: kxm.agent.v1\npurpose: waits\nharness: command\ncommand: [sleep, '60']\n");
+  put(".kxm/workflows/held.yaml", "schema: kxm.workflow.v1\nsteps: [{id: hold, kind: agent, agent: held}]\n");
+  const first = JSON.parse((await kxm("run", "--workflow", "held", "--detach", "--json")).out).runId;
+  const { code, err } = await kxm("run", "--workflow", "held", "--timeout", "1s");
+  expect([code, err]).toEqual([4, expect.stringContaining(`place 1 in the queue; before it: ${first}`)]);
+  for (const { runId } of JSON.parse((await kxm("runs", "list", "--json")).out).runs.slice(0, 2)) await kxm("runs", "cancel", runId);
+  put(".kxm/project.yaml", project);
+  expect((await kxm("runtime", "status")).out).toContain(join(base, "state/runtime/logs/kxm-runtime.jsonl"));
+}, 60_000);
+
+test("a run that a gate ended shows what the gate printed last, and tokens stand beside the cost", async () => {
+  const put = (path: string, text: string) => writeFileSync(join(folder, path), text);
+  put("says", "#!/bin/sh\necho 'expected 3, got 4'; exit 3\n");
+  sh(folder, "chmod +x says && git add says && git -c user.name=a -c user.email=a@b commit -qm says");
+  put(".kxm/gates.yaml", "schema: kxm.gate-registry.v1\ngates:\n  says: {argv: [./says]}\n");
+  put(
+    ".kxm/workflows/gated.yaml",
+    "schema: kxm.workflow.v1\nsteps: [{id: check, kind: gate, gate: says, on: {passed: $terminal, implementation-failure: $terminal}}]\n",
+  );
+  const { code, err } = await kxm("run", "--workflow", "gated");
+  expect([code, err]).toEqual([1, expect.stringContaining("expected 3, got 4")]);
+  const shown = await kxm("runs", "show");
+  expect(shown.out).toContain("check printed last:\n  expected 3, got 4");
+  expect(JSON.parse((await kxm("runs", "show", "--json")).out).used).toMatchObject({ tokens: 0 });
 }, 60_000);

@@ -1,7 +1,7 @@
 // What the engine knows of a run, folded from its events and nothing else: after a crash the same events give the same knowledge.
 
 import type { SyncPayload } from "../../protocol/sync-event.ts";
-import { isTerminal } from "../../protocol/workflow-file.ts";
+import { isTerminal, type RUN_STATUSES } from "../../protocol/workflow-file.ts";
 import type { ProcessMark } from "../harness/process.ts";
 import type { Failure } from "../harness/result.ts";
 import type { Plan, PlanStep } from "../project/plan.ts";
@@ -22,17 +22,7 @@ import type {
   WaitingLocal,
 } from "./local.ts";
 
-export type RunStatus =
-  | "created"
-  | "queued"
-  | "preparing"
-  | "running"
-  | "waiting"
-  | "blocked_uncertain"
-  | "cancelling"
-  | "completed"
-  | "failed"
-  | "cancelled";
+export type RunStatus = (typeof RUN_STATUSES)[number];
 
 /** One try: of an assignment, or of a gate. */
 export type Attempt = AttemptLocal & {
