@@ -79,6 +79,11 @@ async function start(
   const { runtime, key } = project;
   const given = Object.fromEntries(Object.entries(payload).filter(([, value]) => value !== undefined));
   const { result } = await runtime.command(key, { commandId: commandId(), kind: "start", payload: given, actor: actor(world) });
+  return takenIn(project, result);
+}
+
+/** The run that handed-in work becomes. @throws CommandFailed when the project is paused or the work was refused */
+export async function takenIn({ runtime, key }: LocalProject, result: { intakeId: string; runId?: string }): Promise<string> {
   if (result.runId) return result.runId;
   const { intake } = await runtime.get(`/v1/projects/${key}/intake/${result.intakeId}`, { waitMs: 8000 });
   if (intake.runId) return intake.runId;

@@ -7,7 +7,7 @@ import { RUN_STATUSES } from "../protocol/workflow-file.ts";
 import { define, group, number } from "./command.ts";
 import { actor, commandId, type LocalProject, openProject } from "./local.ts";
 import { CommandFailed, EXIT, harmlessJson, type Output, UsageError, visible, type World } from "./output.ts";
-import { followRun, saidLast } from "./run.ts";
+import { followRun, saidLast, takenIn } from "./run.ts";
 import { elapsed, eventLine, type RunEvent, spent } from "./run-progress.ts";
 
 type Stored = {
@@ -201,15 +201,25 @@ function addDeciding(runs: Command): void {
       out.result({ runId, cancelled: true }, () => out.line(`cancelling ${runId}`));
     },
   });
-  define<{ reason?: string }>(runs, {
+  define<{ from?: string; reason?: string; follow?: boolean }>(runs, {
     usage: "retry <run>",
     summary: "run the work of a run that has ended once more, as a new run",
-    examples: ["kxm runs retry run_0193…"],
-    options: (command) => command.option("--reason <text>", "why, for the record"),
-    run: async ({ args: [runId], options, out, world }) => {
+    details:
+      "From its beginning, on the commit that is checked out now; or --from one of its steps, with the commits and results of the steps before it. The project's files count as they are now: a gate or an approval before the step must still be the one that was passed.",
+    examples: ["kxm runs retry run_0193…", "kxm runs retry run_0193… --from review --follow"],
+    options: (command) =>
+      command
+        .option("--from <step>", "begin at this step; `kxm runs show` lists them")
+        .option("--reason <text>", "why, for the record")
+        .option("--follow", "follow the new run to its end"),
+    run: async ({ args: [retryOf], options, out, world }) => {
       const project = await openProject(world, { start: true });
-      const answer = await send(project, world, "retry", runId!, options.reason ? { reason: options.reason } : {});
-      out.result(answer.result, () => out.line(`taken in again as ${answer.result.intakeId}`));
+      const payload = { ...(options.from && { stepId: options.from }), ...(options.reason && { reason: options.reason }) };
+      const { result } = await send(project, world, "retry", retryOf!, payload);
+      const runId = await takenIn(project, result);
+      if (options.follow) return followRun(project, runId, { world, out });
+      out.result({ ...result, runId }, () => out.line(`run ${runId}\nfollow it with: kxm runs show ${runId} --follow`));
+      return EXIT.ok;
     },
   });
   define<{ action: string; reason: string; effect?: string; ref?: string[] }>(runs, {
@@ -281,6 +291,7 @@ function showRun(out: Output, run: View): void {
     ["run", run["runId"]],
     ["title", run["title"]],
     ["workflow", run["workflowId"]],
+    ["goes on", run["from"] && `from step ${run["from"].stepId} of ${run["from"].runId}`],
     ["status", run["status"]],
     ["reason", run["reason"]],
     ["do", run["status"] === "failed" ? adviceOn(run["reason"]) : undefined],

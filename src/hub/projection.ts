@@ -96,6 +96,8 @@ const reasonOf = ({ reason, summary }: SyncPayload) => {
 function foldRun(run: SyncRunRow, { eventType, payload, occurredAt }: SyncEvent, consequences: Consequence[]) {
   const { projection } = run;
   if (eventType === "run.cancel_requested") projection.cancelRequestedAt = occurredAt;
+  const again = eventType === "run.created" ? payload.suppliedRefs?.find(({ kind }) => kind === "run") : undefined;
+  if (again) projection.retryOf = { runId: again.id, ...stepOf(payload) };
   const { status } = payload;
   if (status === undefined) return;
   const at = milliseconds(occurredAt);

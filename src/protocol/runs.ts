@@ -116,6 +116,14 @@ export const RunError = Type.Object({ class: text, component: text, retryable: T
 /** What the gapless prefix of a run says. */
 export const RunProjection = Type.Object({
   createdAt: optional(time),
+  retryOf: optional(
+    Type.Object(
+      { runId: text, stepId: optional(Type.String({ description: "The step it began at; absent when it began anew." })) },
+      {
+        description: "The run whose work this one does again.",
+      },
+    ),
+  ),
   cancelRequestedAt: optional(time),
   reason: optional(text),
   waiting: optional(RunWaiting),

@@ -17,7 +17,9 @@ type Processes = Pick<typeof processes, "bootId" | "startedAt" | "isAlive" | "ma
 /** Programs: found, started, watched and ended. */
 export type Programs = Launching & Processes & { find: typeof findProgram; version: typeof knownVersion; reports: typeof recentReports };
 /** Folders that programs work in. */
-export type Worktrees = Pick<typeof worktrees, "pinHeads" | "materialize" | "restore" | "capture"> & { isFolder: (path: string) => boolean };
+export type Worktrees = Pick<typeof worktrees, "pinHeads" | "requireCommits" | "materialize" | "restore" | "capture"> & {
+  isFolder: (path: string) => boolean;
+};
 /** `loadBundle` reads the files of a project. */
 export type Machine = { programs: Programs; worktrees: Worktrees; loadBundle: typeof loadBundle };
 

@@ -75,8 +75,10 @@ function runOf({ detail, projectId }: Command): { projectId: string; runId: stri
 /** What the payload says in a few words: the signal, the action, the reason. */
 function gist({ payload }: Command): Child[] {
   const given = payload as Record<string, unknown>;
+  const { stepId } = given;
+  const step = typeof stepId === "string" ? [<>step {<Line text={stepId} max={REASON_SHOWN} />}</>] : [];
   const words = ["signal", "action", "workflowId", "displayTitle", "reason", "summary"].map((name) => given[name]);
-  return words.filter((word): word is string => typeof word === "string").map((word) => <Line text={word} max={REASON_SHOWN} />);
+  return [...step, ...words.filter((word): word is string => typeof word === "string").map((word) => <Line text={word} max={REASON_SHOWN} />)];
 }
 
 /** One command with its receipt. `about` links to the run where the page is not the run's own. */

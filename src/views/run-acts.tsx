@@ -12,9 +12,10 @@ import { runLink } from "./links.ts";
 import type { Question } from "./question.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button, Csrf } from "./ui/button.tsx";
-import { Check, Choices, TextAreaField, TextField } from "./ui/form.tsx";
+import { Check, Choices, SelectField, TextAreaField, TextField } from "./ui/form.tsx";
 import { Row } from "./ui/page.tsx";
 import { Id, shortId } from "./ui/reference.tsx";
+import { visible } from "./ui/untrusted.tsx";
 
 const TEXT_MAX = 1000;
 const NAME_MAX = 64;
@@ -37,6 +38,12 @@ const CommandFields = ({ kind, visit }: { kind: Ask; visit: Visit }) => (
 
 /** The signal a step waits for, as its Runtime says it. */
 const awaited = ({ waiting }: RunDetail): string | undefined => /^waits for the signal ([a-z0-9_-]{1,64})$/.exec(waiting?.reason ?? "")?.[1];
+
+/** The steps that a run came to, as places to begin again; the last one first, which is most often the one that failed. */
+const stepsOf = ({ projection }: RunDetail) =>
+  projection.steps.items
+    .toReversed()
+    .map(({ stepId, status }) => ({ value: stepId, text: `step ${visible(stepId)} (${status.replaceAll("_", " ")})` }));
 
 /** What may be asked of a run as it stands. */
 export function questionsOf(run: RunDetail, visit: Visit): Question[] {
@@ -102,6 +109,13 @@ export function questionsOf(run: RunDetail, visit: Visit): Question[] {
       <>
         <p>The same prompt becomes a new run of the same workflow, with the project’s files as they are now. This run stays as it is.</p>
         <CommandFields kind="retry" visit={visit} />
+        <SelectField
+          id={`${id}-step`}
+          name="step"
+          label="From"
+          hint="A step goes on from the commits and results that the steps before it left here"
+          options={[{ value: "", text: "the beginning, on the commit that is checked out" }, ...stepsOf(run)]}
+        />
         <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" hint="kept in the audit" maxlength={TEXT_MAX} />
       </>
     ),
@@ -207,7 +221,10 @@ export function payloadOf(kind: Ask, form: URLSearchParams): Record<string, unkn
         ...(refs.length > 0 && { refs: refs.slice(0, REFS_MAX).map((ref) => ref.slice(0, REF_MAX)) }),
       };
     }
-    case "retry":
+    case "retry": {
+      const stepId = optionalFieldOf(form, "step", NAME_MAX);
+      return { ...(stepId && { stepId }), ...because };
+    }
     case "pause":
     case "resume":
       return because;

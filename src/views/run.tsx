@@ -4,7 +4,7 @@ import { hasEnded } from "../hub/projection.ts";
 import type { RunDetail } from "../protocol/runs.ts";
 import { here } from "./address.ts";
 import { ApprovalItem } from "./approval-item.tsx";
-import { link, runtimeLink } from "./links.ts";
+import { link, runLink, runtimeLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { costOf } from "./money.ts";
 import { Ask, AskedHere } from "./question.tsx";
@@ -178,6 +178,16 @@ const Picture = ({ data, visit }: { data: RunData; visit: Visit }) => {
   );
 };
 
+/** The run whose work this one does again. */
+const Before = ({ run, before }: { run: RunDetail; before: NonNullable<RunDetail["projection"]["retryOf"]> }) => (
+  <>
+    <Ref href={runLink(run.projectId, before.runId)}>
+      <Id value={before.runId} />
+    </Ref>{" "}
+    {before.stepId === undefined ? "from the beginning" : <>from step {before.stepId}</>}
+  </>
+);
+
 const RunFacts = ({ data, visit }: { data: RunData; visit: Visit }) => {
   const { run } = data;
   const { projection, runId, projectId, runtimeId, project } = run;
@@ -194,6 +204,7 @@ const RunFacts = ({ data, visit }: { data: RunData; visit: Visit }) => {
               <Id value={runtimeId} />
             </Ref>,
           ],
+          ...(projection.retryOf ? [["Repeats", <Before run={run} before={projection.retryOf} />] as const] : []),
           ["New work", data.outbox?.paused ? "held: the project is paused" : "is taken"],
           ["Transitions", String(projection.transitions)],
           ...(projection.cancelRequestedAt

@@ -52,6 +52,17 @@ test("status, title, workflow and times come from the run's own events", () => {
   expect(run.projection.createdAt).toBe(TIME(1));
 });
 
+test("a run whose work another one did before names it, and the step it begins at", () => {
+  const again = (more: SyncPayload) => folded(["run.created", { status: "created", suppliedRefs: [{ id: "run_before0001", kind: "run" }], ...more }]);
+  expect(again({}).run.projection.retryOf).toEqual({ runId: "run_before0001" });
+  expect(again({ stepId: "review" }).run.projection.retryOf).toEqual({ runId: "run_before0001", stepId: "review" });
+  const elsewhere = folded([
+    "approval.recorded",
+    { actor: { kind: "human", id: "ana" }, outcome: "approved", suppliedRefs: [{ id: "run_before0001", kind: "run" }] },
+  ]);
+  expect(elsewhere.run.projection.retryOf).toBeUndefined();
+});
+
 test("the ways that were taken between steps are kept once each, with how often, and the way to the end has no step", () => {
   const { run } = folded(
     ["step.transitioned", { fromStepId: "fix", toStepId: "check", outcome: "passed" }],

@@ -189,6 +189,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
     return {
       isFolder: () => true,
       pinHeads: () => soon("pin", schedule.between(1, 50), () => ({ main: { base: "a".repeat(40), dirty: false } })),
+      requireCommits: () => soon("commits", schedule.between(1, 50), () => {}),
       materialize: () => {
         reach.mayFreeze(); // between what it knows and what it does
         return soon("worktree", schedule.between(1, 400), trouble);

@@ -70,6 +70,29 @@ test("a failed run says why it failed, and what may help", async () => {
   expect(textsOf(html, ".head__actions > .btn")).toEqual(["Copy as command", "Run again…"]);
 });
 
+test("an ended run is run again from the beginning or from a step it came to; the new run says which one it repeats", async () => {
+  await using it = await open();
+  await beat(it);
+  await pushRun(it, RUN, ended(it.clock.now, "Bump tzdata", "failed"));
+  const { cookie, csrf } = await it.signIn();
+  const { html } = await it.get(PAGE, { cookie });
+  const steps = attributesOf(html, "#ask-retry-step option", "value");
+  expect(steps).toEqual(["", "fix"]);
+  expect(textsOf(html, "#ask-retry-step option")[1]).toBe("step fix (failed)");
+  for (const step of ["", "fix"]) await it.post(`${PAGE}/commands`, { csrf, kind: "retry", step, reason: "flaky" }, { cookie });
+  const sent = (await commandsAt(it)).map(({ kind, payload }: { kind: string; payload: unknown }) => [kind, payload]);
+  expect(sent).toEqual([
+    ["retry", { reason: "flaky" }],
+    ["retry", { stepId: "fix", reason: "flaky" }],
+  ]);
+  expect(textsOf((await it.get(PAGE, { cookie })).html, ".item__why").join("\n")).toContain("step fix");
+  const next = "run_00000000000000000001";
+  await pushRun(it, next, [{ type: "run.created", payload: { status: "created", stepId: "fix", suppliedRefs: [{ id: RUN, kind: "run" }] } }]);
+  const page = await it.get(`/runs/${PROJECT_ID}/${next}`, { cookie });
+  expect(textsOf(page.html, ".kv").join(" ")).toContain("from step fix");
+  expect(attributesOf(page.html, ".kv a", "href")).toContain(PAGE);
+});
+
 test("an uncertain effect is resolved with what was found, why and on what grounds", async () => {
   await using it = await open();
   await beat(it);

@@ -6,22 +6,18 @@ import { CONCURRENT_RUNS_DEFAULT, compilePlan, type Plan, revisionsOf } from "..
 import { REDACTION_VERSION, type Redactor } from "../redact/redactor.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { EngineContext } from "./context.ts";
-import type { Pinned } from "./local.ts";
+import type { Carried, Pinned } from "./local.ts";
+import { carriedFrom, whyNotFrom } from "./retry.ts";
+
+/** What a run will be, before anything of it is stored. */
+export type Planned = { bundle: Bundle; plan: Plan; planHash: string; carried?: Carried };
 
 /**
- * One transaction: the run, its plan, its first events, and the message it came from.
- * @param bundle the project's files as they are now; @param repositories the commits it starts from
- * @param hasPlace whether a run may begin at once when so many places exist
+ * Compiles the plan of handed-in work, and finds what it goes on with when it begins in the middle.
+ * @param bundle the project's files as they are now
  * @throws RuntimeRefusal project_conflict, project_invalid
  */
-export function createRun(
-  project: Project,
-  { redactor }: Pick<EngineContext, "redactor">,
-  bundle: Bundle,
-  intake: IntakeRow,
-  repositories: Record<string, Pinned>,
-  hasPlace: (places: number) => boolean,
-): { runId: string; places: number; admitted: boolean } {
+export function planRun(project: Project, { redactor }: Pick<EngineContext, "redactor">, bundle: Bundle, intake: IntakeRow): Planned {
   if (bundle.project.id !== project.projectId)
     throw new RuntimeRefusal(
       "project_conflict",
@@ -32,7 +28,32 @@ export function createRun(
     throw new RuntimeRefusal("project_invalid", `no workflow is called ${workflowId}; there are ${[...bundle.workflows.keys()].join(", ")}`);
   const { plan, planHash } = compilePlan(bundle, workflowId);
   refuseSecretNames(plan, redactor);
-  const { intakeId, displayTitle, promptHash, source, submittedBy } = intake;
+  return { bundle, plan, planHash, carried: carriedBy(project, plan, intake) };
+}
+
+/** What a run that begins at a step goes on with. @throws RuntimeRefusal project_invalid when it may not, as the project's files are now */
+function carriedBy(project: Project, plan: Plan, { retryOf, retryStepId }: IntakeRow): Carried | undefined {
+  if (!retryOf || !retryStepId) return undefined;
+  const { carried, plan: before } = carriedFrom(project, retryOf, retryStepId);
+  const why = whyNotFrom(plan, before, carried);
+  if (why) throw new RuntimeRefusal("project_invalid", `run ${retryOf} cannot be run again from ${retryStepId}: ${why}`);
+  return carried;
+}
+
+/**
+ * One transaction: the run, its plan, its first events, and the message it came from.
+ * @param repositories the commits it starts from
+ * @param hasPlace whether a run may begin at once when so many places exist
+ */
+export function createRun(
+  project: Project,
+  { bundle, plan, planHash, carried }: Planned,
+  intake: IntakeRow,
+  repositories: Record<string, Pinned>,
+  hasPlace: (places: number) => boolean,
+): { runId: string; places: number; admitted: boolean } {
+  const { intakeId, displayTitle, promptHash, source, submittedBy, retryOf, retryStepId } = intake;
+  const { workflowId } = plan;
   const places = bundle.project.limits?.maxConcurrentRuns ?? CONCURRENT_RUNS_DEFAULT;
   const admitted = hasPlace(places);
   const runId = project.store.commit((tx) => {
@@ -47,8 +68,9 @@ export function createRun(
         plan,
         planHash,
         detail: { intakeId, places },
+        ...(retryOf && { retryOf: { runId: retryOf, stepId: retryStepId } }),
       },
-      { planHash, repositories },
+      { planHash, repositories, ...(carried && { carried }) },
     );
     tx.append(made.runId, { type: "workspace.snapshot_pinned", payload: { status: "created", workflowId }, local: { repositories } });
     if (!admitted) {

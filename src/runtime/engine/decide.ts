@@ -34,7 +34,7 @@ function nextMove(run: Execution, setting: Setting): NewEvent[] {
   if (run.status === "blocked_uncertain") return [runStatus(run, "running")];
   const used = breach(run, setting);
   if (used) return [stopRun(run, "failed", `${used.code}: ${used.sentence}`, used.code)];
-  if (!run.visit) return [enterStep(run, run.plan.steps[0]!.id, false)];
+  if (!run.visit) return [enterStep(run, run.from?.stepId ?? run.plan.steps[0]!.id, false)];
   if (run.visit.outcome) return leave(run, setting);
   const asked = decideQuestion(run, setting);
   return asked ?? decideKind(run, setting);

@@ -5,9 +5,10 @@ import type { StoreTx } from "../store/event-store.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { NewIntake } from "../store/intake.ts";
 import { coordinatorFor } from "./coordinators.ts";
-import { type Execution, isOver } from "./execution.ts";
+import type { Execution } from "./execution.ts";
 import { cancel, decideApproval, resolve, signal } from "./operations.ts";
 import type { ProjectEngine } from "./project-engine.ts";
+import { requireRetryable } from "./retry.ts";
 
 const TITLE_MAX = 120;
 
@@ -49,19 +50,11 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
       });
     },
     retry: (tx, { runId, actor, source, commandId, payload }, project) => {
-      const run = of(project).run(runId ?? "");
-      if (!isOver(run))
-        throw new RuntimeRefusal("run_not_accepting", `run ${run.runId} is ${run.status}: only a run that has ended can be run again`);
-      if (payload.stepId !== undefined)
-        throw new RuntimeRefusal(
-          "run_not_accepting",
-          `work is run again from its beginning, not from the step ${payload.stepId}: leave the step out`,
-        );
-      const { workflowId, displayTitle, promptHash } = project.store.read.runs.find(run.runId)!;
-      return {
-        ...submit(tx, project, { intakeKey: commandId, source, submittedBy: actor, workflowId, displayTitle, promptHash }),
-        retryOf: run.runId,
-      };
+      const retryOf = runId ?? "";
+      requireRetryable(project, retryOf, payload.stepId);
+      const { workflowId, displayTitle, promptHash } = project.store.read.runs.find(retryOf)!;
+      const work = { intakeKey: commandId, source, submittedBy: actor, workflowId, displayTitle, promptHash, retryOf, retryStepId: payload.stepId };
+      return { ...submit(tx, project, work), retryOf };
     },
     approve: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => decideApproval(run, "approved", actor, payload)),
     reject: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => decideApproval(run, "rejected", actor, payload)),

@@ -9,16 +9,19 @@ import type { EventRow, NewEvent } from "../store/events.ts";
 import type {
   ApprovalContent,
   AttemptLocal,
+  BoundEvidence,
+  Carried,
   Changes,
   CreatedLocal,
   EndedLocal,
   EnteredLocal,
   EvidencePiece,
   OutcomeLocal,
-  Pinned,
+  Position,
   ProcessLocal,
   ResultLocal,
   StatusLocal,
+  StepResult,
   WaitingLocal,
 } from "./local.ts";
 
@@ -75,20 +78,6 @@ export type Visit = {
   signal?: { status: string; summary?: string; actor: string };
   outcome?: StepResult;
 };
-/** How a step attempt ended. */
-export type StepResult = {
-  stepId: string;
-  stepAttempt: number;
-  outcome: string;
-  summary: string;
-  declared: boolean;
-  evidence: EvidencePiece[];
-  changes: Changes[];
-  failure?: Failure;
-  evidenceHash: string;
-};
-/** Where a run is in a repository: the commit it began at, and the one the next step starts from, which the last write step that passed left on a branch. */
-export type Position = Pinned & { head: string; branch?: string };
 export type Uncertain = { effectId: string; attemptId: string; stepId: string; reason: string; since: number };
 
 export type Execution = {
@@ -101,6 +90,8 @@ export type Execution = {
   startedAt?: number;
   endedAt?: number;
   lastSequence: number;
+  /** The run whose work this one goes on with, and the step it begins at. */
+  from?: Pick<Carried, "runId" | "stepId">;
   drives: number;
   /** By repository. */
   repositories: Record<string, Position>;
@@ -112,10 +103,10 @@ export type Execution = {
   edges: Record<string, number>;
   /** The last result of each step, and all evidence of results that were recorded. */
   results: Record<string, StepResult>;
-  evidence: (EvidencePiece & { stepId: string; stepAttempt: number })[];
+  evidence: BoundEvidence[];
   /** How often in a row a step ended the same way with the same evidence. */
   repeats: Record<string, { hash: string; times: number }>;
-  pinned: { planHash?: string; oracle?: string };
+  pinned: Carried["pinned"];
   agentMs: number;
   cost: number;
   costUnknown: boolean;
@@ -196,6 +187,11 @@ export function learn(run: Execution, event: Happened): void {
 function learnCreated(run: Execution, _: SyncPayload, local: CreatedLocal, at: number): void {
   run.createdAt = at;
   for (const [id, pinned] of Object.entries(local.repositories)) run.repositories[id] = { ...pinned, head: pinned.base };
+  if (!local.carried) return;
+  const { runId, stepId, repositories, results, evidence, pinned } = structuredClone(local.carried);
+  run.from = { runId, stepId };
+  Object.assign(run.repositories, repositories);
+  Object.assign(run, { results, evidence, pinned });
 }
 
 function learnStatus(run: Execution, payload: SyncPayload, local: StatusLocal | undefined, at: number): void {

@@ -3,8 +3,8 @@
 import { TERMINAL } from "../../protocol/workflow-file.ts";
 import type { Route } from "../project/steps.ts";
 import type { NewEvent } from "../store/events.ts";
-import { type Execution, type StepResult, stepOf } from "./execution.ts";
-import type { TransitionLocal } from "./local.ts";
+import { type Execution, stepOf } from "./execution.ts";
+import type { StepResult, TransitionLocal } from "./local.ts";
 import { bounded, enterStep, RESOLVED_ABSENT, runStatus, type Setting, stopRun } from "./moves.ts";
 
 /** The events that leave the current visit. */

@@ -41,7 +41,32 @@ export type Changes = {
 
 /** The commit a run starts from in a repository, and whether the checkout had changes that are not in it. */
 export type Pinned = { base: string; dirty: boolean };
-export type CreatedLocal = { planHash: string; repositories: Record<string, Pinned> };
+/** Where a run is in a repository: the commit it began at, and the one the next step starts from, which the last write step that passed left on a branch. */
+export type Position = Pinned & { head: string; branch?: string };
+/** How a step attempt ended. */
+export type StepResult = {
+  stepId: string;
+  stepAttempt: number;
+  outcome: string;
+  summary: string;
+  declared: boolean;
+  evidence: EvidencePiece[];
+  changes: Changes[];
+  failure?: Failure;
+  evidenceHash: string;
+};
+/** Evidence with the attempt that produced it. */
+export type BoundEvidence = EvidencePiece & { stepId: string; stepAttempt: number };
+/** What a run that begins at a step has from the one whose work it goes on with. */
+export type Carried = {
+  runId: string;
+  stepId: string;
+  repositories: Record<string, Position>;
+  results: Record<string, StepResult>;
+  evidence: BoundEvidence[];
+  pinned: { planHash?: string; oracle?: string };
+};
+export type CreatedLocal = { planHash: string; repositories: Record<string, Pinned>; carried?: Carried };
 export type EnteredLocal = { visit: number };
 export type AttemptLocal = {
   kind: "agent" | "gate";

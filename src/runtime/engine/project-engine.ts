@@ -3,10 +3,9 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Project } from "../contract.ts";
 import { CONCURRENT_RUNS_DEFAULT } from "../project/plan.ts";
 import { ProjectProblems } from "../project/problems.ts";
-import { repositoriesOf } from "../project/repositories.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { EngineContext } from "./context.ts";
-import { createRun } from "./create-run.ts";
+import { createRun, planRun } from "./create-run.ts";
 import { Drive } from "./drive.ts";
 import type { Attempt, Execution } from "./execution.ts";
 import { catchUp, load } from "./load.ts";
@@ -168,10 +167,11 @@ export class ProjectEngine {
     const { project } = this;
     try {
       const { worktrees, loadBundle } = this.context.machine;
-      const bundle = loadBundle(project.root);
-      const pinned = await worktrees.pinHeads(project.root, repositoriesOf(bundle.project));
+      const planned = planRun(project, this.context, loadBundle(project.root), intake);
+      const pinned = await worktrees.pinHeads(project.root, planned.plan.repositories);
+      if (planned.carried) await worktrees.requireCommits(project.root, planned.plan.repositories, planned.carried.repositories);
       if (this.closed) return;
-      const { runId, places, admitted } = createRun(project, this.context, bundle, intake, pinned, (limit) => this.working().length < limit);
+      const { runId, places, admitted } = createRun(project, planned, intake, pinned, (limit) => this.working().length < limit);
       this.places = places;
       if (admitted) this.drive(runId);
     } catch (error) {

@@ -1,8 +1,8 @@
 // A run as people and programs read it: where it stands, what it waits for and what may be done about it, what it used. Made anew for each question.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { agentTime } from "./budgets.ts";
-import { attemptsOf, type Execution, isOver, type Position, stepOf } from "./execution.ts";
-import type { Changes } from "./local.ts";
+import { attemptsOf, type Execution, isOver, stepOf } from "./execution.ts";
+import type { Changes, Position } from "./local.ts";
 import { RESOLUTIONS } from "./operations.ts";
 import type { ProjectEngine, Queued } from "./project-engine.ts";
 
@@ -42,6 +42,8 @@ export type RunView = {
   uncertain: { effectId: string; stepId: string; reason: string; since: number; resolutions: readonly string[] }[];
   used: { transitions: number; agentMs: number; tokens: number; cost: number; costKnown: boolean; currency: string };
   limits: Execution["plan"]["limits"];
+  /** The run whose work it goes on with, from which step. */
+  from?: Execution["from"];
   /** Where it began and where it is; `dirty` when the checkout had changes then that are not part of the run. */
   repositories: ({ id: string; path: string } & Position)[];
   planHash: string;
@@ -86,6 +88,7 @@ export function viewOf(engine: ProjectEngine, runId: string): RunView {
       currency: plan.limits.currency,
     },
     limits: plan.limits,
+    from: run.from,
     repositories: plan.repositories.map((one) => ({ ...one, ...run.repositories[one.id]! })),
     planHash: run.planHash,
   };
@@ -96,7 +99,7 @@ function stepView(run: Execution, stepId: string): RunView["steps"][number] {
   const result = run.results[stepId];
   const attempts = run.counts[stepId]?.attempts ?? 0;
   const here = run.visit?.stepId === stepId && !run.visit.outcome && !isOver(run);
-  const status = here ? run.visit!.status : attempts === 0 ? "pending" : result?.outcome === "passed" ? "passed" : "failed";
+  const status = here ? run.visit!.status : attempts === 0 && !result ? "pending" : result?.outcome === "passed" ? "passed" : "failed";
   return {
     id: stepId,
     kind,

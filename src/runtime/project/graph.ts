@@ -161,7 +161,11 @@ function checkCaptures(workflow: WorkflowFile, index: Map<string, number>): Brea
 }
 
 /** Steps reached from `start` along the routes that `keep` lets through; also whether a terminal of `completed` is reached. */
-function walk(graph: Graph, start: number, keep: (from: number, route: Route) => boolean): { seen: Set<number>; completes: boolean; ends: boolean } {
+export function walk(
+  graph: Pick<Graph, "routes" | "index">,
+  start: number,
+  keep: (from: number, route: Route) => boolean,
+): { seen: Set<number>; completes: boolean; ends: boolean } {
   const seen = new Set([start]);
   const queue = [start];
   let completes = false;

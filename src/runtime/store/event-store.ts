@@ -12,13 +12,18 @@ import type { StoreContext } from "./context.ts";
 import { closeDatabase, immediately, openDatabase, storeRefusal } from "./database.ts";
 import { type EventRow, eventTable, type NewEvent } from "./events.ts";
 import { controlTable, coordinatorTable, intakeTable } from "./intake.ts";
-import sql from "./migrations/0001_run_events.sql" with { type: "text" };
+import first from "./migrations/0001_run_events.sql" with { type: "text" };
+import second from "./migrations/0002_retries.sql" with { type: "text" };
 import { outboxTable } from "./outbox.ts";
 import { fold, type RunState } from "./projection.ts";
 import { receiptTable } from "./receipts.ts";
 import { type NewRun, type RunRow, runTable, stateTable } from "./runs.ts";
 
 const REBUILD_PAGE = 1000;
+const MIGRATIONS = [
+  { name: "0001_run_events", sql: first },
+  { name: "0002_retries", sql: second },
+];
 
 export type StoreOptions = {
   /** run-events.db of the project, or `:memory:`. */
@@ -33,6 +38,9 @@ export type StoreOptions = {
   clock: Clock;
   newId: NewId;
 };
+
+/** The run whose work is run again; with `stepId` from that step, else from the beginning. */
+export type RetryOf = { runId: string; stepId?: string };
 
 type Stores = ReturnType<typeof openTables>;
 /** What a transaction may read and write. Valid only inside `commit`; every call is synchronous. */
@@ -105,7 +113,7 @@ export function openEventStore(options: StoreOptions) {
 function openConnection(options: StoreOptions) {
   const { path, clock, newId } = options;
   const connect = (): Stores => {
-    const db = openDatabase(path, [{ name: "0001_run_events", sql }]);
+    const db = openDatabase(path, MIGRATIONS);
     try {
       claim(db, options);
       return openTables({ db, clock, newId, now: 0, writing: false }, options);
@@ -251,12 +259,17 @@ function openTables(context: StoreContext, { redactor, projectId, runtimeId }: S
     },
     newId: context.newId,
     /** Makes a run, pins its plan and appends its first event, `run.created`. */
-    createRun: (run: NewRun & { plan: unknown; planHash: string }, local?: Record<string, unknown>): RunRow => {
-      const { plan, planHash, ...row } = run;
+    createRun: (run: NewRun & { plan: unknown; planHash: string; retryOf?: RetryOf }, local?: Record<string, unknown>): RunRow => {
+      const { plan, planHash, retryOf, ...row } = run;
       const made = runs.write.insert(row);
       runs.write.savePlan(made.runId, plan, planHash);
       const { workflowId, displayTitle, promptHash } = made;
-      events.write.append(made.runId, { type: "run.created", payload: { status: "created", workflowId, displayTitle, promptHash }, local });
+      const again = retryOf && { suppliedRefs: [{ id: retryOf.runId, kind: "run" }], ...(retryOf.stepId && { stepId: retryOf.stepId }) };
+      events.write.append(made.runId, {
+        type: "run.created",
+        payload: { status: "created", workflowId, displayTitle, promptHash, ...again },
+        local,
+      });
       return made;
     },
     /** Appends one event to a run. @throws RuntimeRefusal run_not_found */

@@ -5,7 +5,7 @@ import { all, bind, columns, insertInto, one, type StoreContext, write } from ".
 
 const INTAKE = [
   ...["intakeId", "intakeKey", "requestHash", "source", "submittedBy", "coordinatorId", "workflowId", "displayTitle", "promptHash", "state"],
-  ...["runId", "reason", "receivedAt", "settledAt"],
+  ...["runId", "reason", "receivedAt", "settledAt", "retryOf", "retryStepId"],
 ] as const;
 
 export type NewIntake = {
@@ -18,6 +18,9 @@ export type NewIntake = {
   displayTitle?: string;
   /** Hash of the prompt in prompts.db, written before. */
   promptHash?: string;
+  /** The run that this is another go of, and the step of it to begin at. */
+  retryOf?: string;
+  retryStepId?: string;
 };
 export type IntakeRow = NewIntake & {
   seq: number;

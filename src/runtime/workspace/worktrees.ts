@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
-import type { Changes, Pinned, Tree, Workspace } from "../engine/local.ts";
+import type { Changes, Pinned, Position, Tree, Workspace } from "../engine/local.ts";
 import { isWithin, type Repository } from "../project/repositories.ts";
 import { git, tryGit } from "./git.ts";
 
@@ -70,6 +70,15 @@ async function pinHead(folder: string, inner: string[]): Promise<Pinned> {
   const tree = await git(folder, ["hash-object", "-t", "tree", "-w", "--stdin"], { input: "" });
   const base = await git(folder, ["commit-tree", tree, "-m", "Empty start"], { env: { ...AUTHOR, ...EPOCH } });
   return { base, dirty };
+}
+
+/** Whether the commits that a run would go on from are still there. @throws RuntimeRefusal repository_unusable */
+export async function requireCommits(root: string, repositories: Repository[], positions: Record<string, Pick<Position, "head">>): Promise<void> {
+  for (const { id, path } of repositories) {
+    const commit = positions[id]?.head;
+    if (!commit || (await tryGit(join(root, path), ["cat-file", "-e", `${commit}^{commit}`])).code === 0) continue;
+    throw unusable(`the commit ${commit.slice(0, 12)} of the repository ${id} is not there any more`, "Run the work again from its beginning.");
+  }
 }
 
 /** One change of a project's worktrees at a time: git's own locks would make the others fail, and members of a panel share a checkout. */

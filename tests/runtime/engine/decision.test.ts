@@ -123,7 +123,6 @@ test("retry runs the work of an ended run once more, with the same prompt", asyn
   await using world = await openWorld({ ".kxm/agents/a.yaml": ECHO, ".kxm/workflows/main.yaml": workflow([work]) });
   const runId = await world.start({ prompt: "Do it\nplease" });
   await world.finished(runId);
-  expect(() => world.apply("retry", { stepId: "work" }, runId)).toThrow("not from the step work"); // never another thing than what was asked
   const { intakeId, retryOf } = world.apply("retry", {}, runId);
   expect(retryOf).toBe(runId);
   const { intake } = await world.call("GET", "/v1/projects/:projectKey/intake/:intakeId", { intakeId }, { query: "waitMs=5000" });

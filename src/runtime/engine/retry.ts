@@ -1,0 +1,77 @@
+// Running work again from one of its steps: a new run begins where an earlier one was when it last came to that step, with what that one had by then.
+// What stands before the step must still have been passed as the project's files are now. Pure, but for reading the earlier run's events.
+import { canonical } from "../../protocol/canonical.ts";
+import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { walk } from "../project/graph.ts";
+import type { Plan, PlanStep } from "../project/plan.ts";
+import type { EventStore } from "../store/event-store.ts";
+import { emptyExecution, fromRow, isOver, learn } from "./execution.ts";
+import { load } from "./load.ts";
+import type { Carried, EnteredLocal } from "./local.ts";
+
+type Reads = { store: Pick<EventStore, "read"> };
+
+/**
+ * Checks that a run may be run again.
+ * @param stepId from this step; undefined from the beginning
+ * @throws RuntimeRefusal run_not_found; run_not_accepting when it has not ended, or never came to the step
+ */
+export function requireRetryable(context: Reads, runId: string, stepId: string | undefined): void {
+  const run = load(context as never, runId);
+  if (!isOver(run)) throw new RuntimeRefusal("run_not_accepting", `run ${runId} is ${run.status}: only a run that has ended can be run again`);
+  if (stepId === undefined || run.counts[stepId]) return;
+  const entered = run.plan.steps.filter(({ id }) => run.counts[id]).map(({ id }) => id);
+  const came = entered.length > 0 ? `it came to ${entered.join(", ")}` : "it came to none";
+  throw new RuntimeRefusal("run_not_accepting", `run ${runId} never came to a step ${stepId}; ${came}`);
+}
+
+/** What a run had when it last came to a step: folded from its events up to there. @throws RuntimeRefusal run_not_accepting when it never did */
+export function carriedFrom(context: Reads, runId: string, stepId: string): { carried: Carried; plan: Plan } {
+  const { plan, planHash } = load(context as never, runId);
+  let visit = 0;
+  let before = 0;
+  const rows = context.store.read.events.after(runId, 0, Number.MAX_SAFE_INTEGER);
+  for (const { eventType, payload, sequence } of rows) {
+    if (eventType !== "step.entered" || payload.stepId !== stepId) continue;
+    const entered = payload.local as unknown as EnteredLocal;
+    if (entered.visit !== visit) before = sequence; // further attempts of the same visit are no new beginning
+    visit = entered.visit;
+  }
+  if (before === 0) throw new RuntimeRefusal("run_not_accepting", `run ${runId} never came to a step ${stepId}`);
+  const run = emptyExecution(runId, plan, planHash);
+  for (const row of rows) if (row.sequence < before) learn(run, fromRow(row));
+  const { repositories, results, evidence, pinned } = run;
+  return { carried: { runId, stepId, repositories, results, evidence, pinned }, plan };
+}
+
+/**
+ * Why a plan may not begin at a step with what was carried over: a gate or an approval would be left out, or there is no plan pinned that it needs.
+ * @returns undefined when it may
+ */
+export function whyNotFrom(now: Plan, before: Plan, { stepId, results, pinned }: Carried): string | undefined {
+  const index = new Map(now.steps.map(({ id }, at) => [id, at]));
+  const start = index.get(stepId);
+  if (start === undefined) return `the workflow ${now.workflowId} has no step ${stepId} any more`;
+  if (now.requirePlanHash.includes(stepId) && pinned.planHash === undefined)
+    return `${stepId} starts only once a plan is pinned, and the run had none`;
+  const graph = { routes: now.steps.map(({ routes }) => routes), index };
+  for (const [at, step] of now.steps.entries()) {
+    if (at === start || (step.kind !== "gate" && step.kind !== "approval")) continue;
+    const around = walk(graph, 0, (from, route) => from !== at || route.outcome !== "passed");
+    if (around.seen.has(start)) continue;
+    if (results[step.id]?.outcome !== "passed") return `the ${step.kind} ${step.id} comes before ${stepId}, and the run had not passed it`;
+    if (
+      meaningOf(now, step) !==
+      meaningOf(
+        before,
+        before.steps.find(({ id }) => id === step.id),
+      )
+    )
+      return `the ${step.kind} ${step.id} comes before ${stepId}, and it has changed since the run passed it`;
+  }
+  return undefined;
+}
+
+/** All that decides what passing a gate or an approval means. Where it leads does not. */
+const meaningOf = (plan: Plan, step: PlanStep | undefined): string =>
+  canonical(step ? [{ ...step, routes: [], outcomes: [] }, step.gate ? plan.gates[step.gate]! : null] : null);
