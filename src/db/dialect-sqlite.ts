@@ -89,9 +89,10 @@ export function sqliteDialect(pick: () => Connection, options: { onFailure: OnFa
       const connection = pick();
       const known = statements.get(connection);
       if (known?.epoch === connection.epoch) return known.it;
-      const reads = /^select /.test(query.toSQL().sql);
+      const prepared = query.prepare();
+      const reads = /^select /.test(prepared.getQuery().sql);
       if (onlyReads && !reads) throw new Error("engine.read only reads: change things in engine.write");
-      const compiled = compile(query.prepare());
+      const compiled = compile(prepared);
       const it = reads || !onWrite ? compiled : telling(compiled, onWrite);
       statements.set(connection, { epoch: connection.epoch, it });
       return it;

@@ -1,5 +1,7 @@
 // The hub of a simulation: the real one over a real store, which may be killed and started again, behind a network in which every request meets a fate.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type Credentials, createCredentials } from "../../src/api/credentials.ts";
+import { ROUTES } from "../../src/api/routes.ts";
 import { createApi } from "../../src/api/server.ts";
 import { openEngine } from "../../src/db/open.ts";
 import { type Hub, openHub } from "../../src/hub/hub.ts";
@@ -14,6 +16,9 @@ export const STARTED = Date.UTC(2026, 0, 2, 3, 4, 5);
 /** A request without an answer is given up after this. */
 const PATIENCE_MS = 30_000;
 const LEASES_MS = 4_000;
+/** How often something that waits at the hub is looked at again. */
+const WAIT_MS = 6_000;
+const COMMANDS = "/v1/runtime/commands";
 
 /** Deliberate bugs, to see that the checks see them. */
 export type HubBugs = { acksBeforeStoring?: boolean; forgetsFences?: boolean };
@@ -35,12 +40,36 @@ async function copyFresh(path: string): Promise<void> {
   writeFileSync(path, await fresh, { mode: 0o600 });
 }
 
+type Life = { hub: Hub; credentials: Credentials; newRequestId: () => string };
+
+/**
+ * The API of every hub of this process, made with the first: putting its routes together is most of starting a hub, and they are the same for all. Each
+ * request meets the hub whose `life` it is handed, and its credentials; one hub runs at a time.
+ */
+let shared: ((life: Life, request: Request) => Promise<Response>) | undefined;
+function apiFor(first: Life) {
+  let life = first;
+  const hub = new Proxy(first.hub, { get: (_, name) => Reflect.get(life.hub, name) });
+  const credentials: Credentials = {
+    agent: (...of) => life.credentials.agent(...of),
+    project: (...of) => life.credentials.project(...of),
+    role: (...of) => life.credentials.role(...of),
+  };
+  const api = createApi(hub, { newRequestId: () => life.newRequestId(), hosts: new Set(["127.0.0.1:7331"]) }, ROUTES, credentials);
+  return async (of: Life, request: Request) => {
+    life = of;
+    return api.handle(request);
+  };
+}
+
 export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: HubBugs = {}) {
   const folder = mkdtempSync("/dev/shm/kxm-sim-hub-");
   await copyFresh(`${folder}/kxm.db`);
   const clock = () => Math.floor(STARTED + schedule.now);
   const fences = new Map<string, number>();
   let ids = 0;
+  /** Rises with everything that a wait for commands must hear of: one that was sent, or the hub's end. */
+  let news = 0;
   const newId = (prefix: string) => `${prefix}_${"0".repeat(24)}${String(++ids).padStart(8, "0")}`;
   let running: Awaited<ReturnType<typeof begin>> | undefined = await begin();
 
@@ -49,11 +78,12 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
     const engine = await openEngine({ path: `${folder}/kxm.db`, clock, newId });
     const settings = { ...defaultSettings(), rateLimit: undefined } as never;
     const hub: Hub = openHub({ engine, clock, settings, log: silent, stopping: stop.signal });
-    return { hub, engine, stop, api: createApi(hub, { newRequestId: () => newId("req"), hosts: new Set(["127.0.0.1:7331"]) }) };
+    return { hub, engine, stop, credentials: createCredentials(hub), newRequestId: () => newId("req") };
   }
   async function end() {
     const ending = running;
     running = undefined;
+    news++;
     ending?.stop.abort();
     await ending?.engine.close();
   }
@@ -64,9 +94,11 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
       if (!running) return undefined;
       const path = new URL(request.url).pathname;
       if (bugs.acksBeforeStoring && path === "/v1/sync/events" && schedule.oneIn(10)) return yes(await request.json());
-      const response = await running.api.handle(request);
+      shared ??= apiFor(running);
+      const response = await shared(running, request);
       const answer = { status: response.status, headers: Object.fromEntries(response.headers), text: await response.text() };
       if (answer.status === 200 && path.endsWith("/acquire")) watchFence(answer);
+      if (request.method === "POST" && path.startsWith(COMMANDS)) news++;
       return answer;
     });
 
@@ -95,7 +127,7 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
       return running?.hub;
     },
     /** The network of one process on a machine. */
-    fetchFor: (reach: Reach) => networkOf(schedule, faults, reach, answerTo),
+    fetchFor: (reach: Reach) => networkOf(schedule, faults, reach, { answerTo, news: () => news }),
     /** One request of an operator, who sits beside the hub. */
     call: async (method: string, path: string, body?: unknown): Promise<{ status: number; body: any } | undefined> => {
       const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
@@ -135,21 +167,31 @@ const BUSY: Answer = {
 };
 const HALF: Answer = { status: 200, headers: { "content-type": "application/json" }, text: '{"results":[{"outcome":"acce' };
 
-function networkOf(schedule: Schedule, faults: Faults, reach: Reach, answerTo: (request: Request) => Promise<Answer | undefined>) {
+type Asked = { answerTo: (request: Request) => Promise<Answer | undefined>; news: () => number };
+
+function networkOf(schedule: Schedule, faults: Faults, reach: Reach, { answerTo, news }: Asked) {
   /** How long something is on its way: mostly short, sometimes so long that it is overtaken by everything. */
   const way = () => (faults.on && schedule.oneIn(10) ? schedule.between(500, 20_000) : schedule.between(1, 30));
 
-  /** Asks the hub, and again while the request may wait and nothing has come; the hub itself never waits in a simulation. */
+  const wait = (ms: number) => new Promise<void>((resolve) => schedule.after(ms, "waits", resolve));
+
+  /**
+   * Asks the hub, and again while the request may wait and nothing has come; the hub itself never waits in a simulation. A lease may end by itself, so who
+   * waits for one asks each time; commands come only with news.
+   */
   async function patiently({ method, url, headers, text }: Sent): Promise<Answer | undefined> {
     const { address, body, waitMs } = withoutWait(url, text);
     const deadline = schedule.now + waitMs;
     const make = () => new Request(address, { method, headers, ...(body !== undefined && { body }) });
     for (;;) {
+      const heard = news();
       const answer = await answerTo(make());
       if (!answer) return undefined;
-      const nothing = answer.text.includes('"commands":[]') || (answer.status === 409 && answer.text.includes("lease_held"));
+      const noCommands = answer.text.includes('"commands":[]');
+      const nothing = noCommands || (answer.status === 409 && answer.text.includes("lease_held"));
       if (!nothing || schedule.now >= deadline) return answer;
-      await new Promise<void>((resolve) => schedule.after(Math.min(6_000, deadline - schedule.now), "waits", resolve));
+      do await wait(Math.min(WAIT_MS, deadline - schedule.now));
+      while (noCommands && heard === news() && schedule.now < deadline);
     }
   }
 

@@ -6,7 +6,7 @@ import { doubleStarts, executionOf, nothingSeen, openRuns, restless, runsOf, typ
 import { type HubBugs, simulatedHub } from "./hub.ts";
 import { type SimulatedOperator, simulatedOperator } from "./operator.ts";
 import type { Faults, MachineBugs } from "./programs.ts";
-import { checkout, type SimulatedRuntime, type StoreBugs, simulatedRuntime } from "./runtimes.ts";
+import { type SimulatedRuntime, type StoreBugs, simulatedRuntime, type Workplace, workplace } from "./runtimes.ts";
 import { openSchedule, type Schedule } from "./schedule.ts";
 
 export type Bugs = HubBugs & MachineBugs & StoreBugs;
@@ -72,14 +72,20 @@ const projectFile = (id: string) => ({
   defaultHarness: "echo",
   limits: { maxConcurrentRuns: 2 },
 });
+/** The name of a Runtime's agent ends in a hash of where its checkout lies: a folder with a random name. */
+const AGENT_NAME = /(runtime-\d{8})-[0-9a-f]{6}/;
 const PROJECTS = Array.from({ length: RUNTIMES }, (_, index) => `prj_simulated_${index + 1}`);
 
-/** The checkouts of all seeds. Dispose of it at the end. */
-/** @param effect what the project says of the gate that delivers; anything but the truth is a deliberate bug */
-export function openCheckouts(effect: EffectClass = "external-non-idempotent") {
-  const folder = mkdtempSync("/dev/shm/kxm-sim-checkouts-");
-  const roots = PROJECTS.map((id) => checkout(folder, id, { ...FILES, ".kxm/gates.yaml": gatesFile(effect), ".kxm/project.yaml": projectFile(id) }));
-  return { roots, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+/**
+ * What all seeds share: checkouts, and the state that Runtimes start with. Dispose of it at the end.
+ * @param effect what the project says of the gate that delivers; anything but the truth is a deliberate bug
+ */
+export function openStage(effect: EffectClass = "external-non-idempotent") {
+  const folder = mkdtempSync("/dev/shm/kxm-sim-stage-");
+  const workplaces = PROJECTS.map((id, index) =>
+    workplace(folder, index + 1, id, { ...FILES, ".kxm/gates.yaml": gatesFile(effect), ".kxm/project.yaml": projectFile(id) }),
+  );
+  return { workplaces, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 type World = {
@@ -94,13 +100,11 @@ type World = {
 export type Played = { seed: number; wrong: string[]; trace: string; lines: string[]; ended: number; runs: number };
 
 /** @param bugs deliberate ones, that the checks must find */
-export async function play(seed: number, roots: string[], bugs: Bugs = {}): Promise<Played> {
+export async function play(seed: number, workplaces: Workplace[], bugs: Bugs = {}): Promise<Played> {
   const schedule = openSchedule(seed);
   const faults: Faults = { on: true };
   const hub = await simulatedHub(schedule, faults, bugs);
-  const runtimes = PROJECTS.slice(0, schedule.oneIn(3) ? 2 : 1).map((projectId, index) =>
-    simulatedRuntime({ number: index + 1, root: roots[index]!, projectId, schedule, faults, hub, bugs }),
-  );
+  const runtimes = workplaces.slice(0, schedule.oneIn(3) ? 2 : 1).map((at) => simulatedRuntime({ at, schedule, faults, hub, bugs }));
   const operators = runtimes.map((runtime) => simulatedOperator(schedule, hub, runtime));
   const world: World = { schedule, faults, hub, runtimes, operators, seen: nothingSeen(), wrong: [] };
   try {
@@ -112,7 +116,7 @@ export async function play(seed: number, roots: string[], bugs: Bugs = {}): Prom
       const project = runtime.project();
       return project ? runsOf(project).map((runId) => executionOf(project, runId)) : [];
     });
-    for (const run of runs) schedule.trace.push(`${run.runId} ${run.status} ${run.lastSequence} ${run.reason ?? ""}`);
+    for (const run of runs) schedule.trace.push(`${run.runId} ${run.status} ${run.lastSequence} ${run.reason ?? ""}`.replace(AGENT_NAME, "$1"));
     const trace = schedule.hash();
     const lines = world.wrong.length > 0 ? [...schedule.trace, ...runtimes.flatMap(story)] : schedule.trace;
     return { seed, wrong: [...new Set(world.wrong)], trace, lines, ended: runs.filter(isOver).length, runs: runs.length };

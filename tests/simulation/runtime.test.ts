@@ -1,79 +1,68 @@
 // R17: whole Runtimes and a hub in simulated time. Processes are killed at any commit and any touch of their machine, frozen and continued behind another
-// one's back, clocks jump, the disk is full, programs hang and die, the hub goes away, and the network loses, doubles, delays and reorders. A failure
-// prints its seed: KXM_TEST_SEED=<seed> npm test -- tests/simulation/runtime plays it again and prints everything that happened.
+// one's back, clocks jump, the disk is full, programs hang and die, the hub goes away, and the network loses, doubles, delays and reorders. The seeds
+// themselves are played by seeds-1.test.ts and its sisters. A failure prints its seed: KXM_TEST_SEED=<seed> npm test -- tests/simulation/runtime plays it
+// again and prints everything that happened.
 import { afterAll, describe, expect, test } from "bun:test";
-import { cpus } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bugs, openCheckouts, play } from "./play.ts";
+import { temporaryFolder } from "../runtime/support.ts";
+import { type Bugs, openStage, play } from "./play.ts";
+import { chosenSeeds, playAll, SHARES, shareOf } from "./share.ts";
 
-const FULL = process.env["KXM_FAULTS"] === "full";
-const SEEDS = FULL ? 2_000 : 100;
-/** How long all seeds may take on two cores that do nothing else; what the machine does beside them does not count. */
-const MS_MAX = 180_000;
-const CORES = 2;
-const SAME = FULL ? 100 : 5;
+const SAME = process.env["KXM_FAULTS"] === "full" ? 100 : 5;
 /** Seeds in which a deliberate bug must have shown itself. */
 const SEEDS_OF_A_BUG = 120;
-const checkouts = openCheckouts();
-afterAll(() => checkouts[Symbol.dispose]());
-
-type Line = { seed?: number; wrong?: string[]; played?: number };
-
-/** Plays seeds in processes beside each other; answers what went wrong, how many were played, and the processor time of it. */
-async function playAll(seeds: number, beside: number): Promise<{ wrong: string[]; played: number; cpuMs: number }> {
-  let cpuMs = 0;
-  const texts = await Promise.all(
-    Array.from({ length: beside }, async (_, index) => {
-      const argv = [process.execPath, join(import.meta.dir, "seeds.ts"), ...[index + 1, beside, seeds].map(String)];
-      const child = Bun.spawn(argv, { stdout: "pipe", stderr: "inherit" });
-      const text = await new Response(child.stdout).text();
-      expect(await child.exited).toBe(0);
-      cpuMs += Number(child.resourceUsage()!.cpuTime.total) / 1_000;
-      return text;
-    }),
-  );
-  const lines = texts.flatMap((text) => text.trim().split("\n")).map((line): Line => JSON.parse(line));
-  const wrong = lines.flatMap((line) => (line.wrong ? [`seed ${line.seed}: ${line.wrong.join("; ")}`] : []));
-  return { wrong, cpuMs, played: lines.reduce((sum, { played = 0 }) => sum + played, 0) };
-}
+const stage = openStage();
+afterAll(() => stage[Symbol.dispose]());
 
 const ONE = process.env["KXM_TEST_SEED"];
 
-describe.if(ONE !== undefined)("one seed", () => {
+if (ONE !== undefined)
   test(`seed ${ONE}`, async () => {
-    const { wrong, lines } = await play(Number(ONE), checkouts.roots);
+    const { wrong, lines } = await play(Number(ONE), stage.workplaces);
     console.log(lines.join("\n"));
     expect(wrong).toEqual([]);
   });
-});
 
 describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () => {
-  test(`${SEEDS} seeds: no effect twice, every event at the hub once and in order, fences only rise, and everything ends`, async () => {
-    const began = performance.now();
-    const { wrong, played, cpuMs } = await playAll(SEEDS, FULL ? Math.min(CORES, cpus().length) : 1);
-    const ms = Math.round(performance.now() - began);
-    expect(wrong).toEqual([]);
-    expect(played).toBe(SEEDS);
-    if (!FULL) return;
-    console.log(`R17: ${SEEDS} seeds in ${ms} ms, ${Math.round(cpuMs)} ms of processor`);
-    expect(cpuMs / CORES).toBeLessThan(MS_MAX);
-  }, 1_800_000);
+  test("every share of the seeds has its test file, and together they are all seeds", () => {
+    const files = readdirSync(import.meta.dir).filter((name) => /^seeds-\d+\.test\.ts$/.test(name));
+    expect(files.sort()).toEqual(Array.from({ length: SHARES }, (_, index) => `seeds-${index + 1}.test.ts`));
+    const seeds = Array.from({ length: SHARES }, (_, index) => shareOf(index + 1, chosenSeeds("11-2010")));
+    expect(seeds.flatMap(({ first, last }) => [first, last])).toEqual([11, 510, 511, 1010, 1011, 1510, 1511, 2010]);
+    expect(() => chosenSeeds("all")).toThrow("KXM_TEST_SEEDS is all");
+  });
+
+  test("a seed that goes wrong, and one whose process dies, say how to see them again", async () => {
+    using folder = temporaryFolder();
+    const lines = [{ seed: 7 }, { seed: 8, wrong: { seed: 7, what: ["an effect happened 2 times", "and more"] } }];
+    writeFileSync(
+      folder.file("seeds.ts"),
+      `${lines.map((line) => `console.log(${JSON.stringify(JSON.stringify(line))});`).join("")} process.exit(3);`,
+    );
+    const { wrong, played } = await playAll(7, 9, 1, join(folder.path, "seeds.ts"));
+    expect(wrong).toEqual([
+      "seed 7: an effect happened 2 times; and more (again: KXM_TEST_SEED=7 npm test -- tests/simulation/runtime)",
+      "seed 8: the process ended with 3 (again: KXM_TEST_SEED=8 npm test -- tests/simulation/runtime)",
+    ]);
+    expect(played).toBe(1);
+  });
 
   test("the same seed plays the same", async () => {
     let runs = 0;
     for (let seed = 1; seed <= SAME; seed++) {
-      const played = await play(seed, checkouts.roots);
+      const played = await play(seed, stage.workplaces);
       runs += played.runs;
-      expect([seed, (await play(seed, checkouts.roots)).trace]).toEqual([seed, played.trace]);
+      expect([seed, (await play(seed, stage.workplaces)).trace]).toEqual([seed, played.trace]);
     }
     expect(runs).toBeGreaterThan(SAME);
   }, 120_000);
 
   /** What goes wrong with a deliberate bug in the first seed that shows it. @param from a seed that is known to be near one */
-  async function found(bugs: Bugs, from = 1, roots = checkouts.roots): Promise<string> {
+  async function found(bugs: Bugs, from = 1, at = stage.workplaces): Promise<string> {
     for (let turn = 0; turn < SEEDS_OF_A_BUG; turn++) {
       const seed = from + turn;
-      const { wrong } = await play(seed, roots, bugs);
+      const { wrong } = await play(seed, at, bugs);
       if (wrong.length > 0) return wrong.join("\n");
     }
     return `nothing in ${SEEDS_OF_A_BUG} seeds`;
@@ -100,7 +89,7 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
   );
 
   test("finds a project that lies about what may be repeated", async () => {
-    using lying = openCheckouts("external-idempotent");
-    expect(await found({}, 1, lying.roots)).toMatch(/the effect of ship happened 2 times/);
+    using lying = openStage("external-idempotent");
+    expect(await found({}, 1, lying.workplaces)).toMatch(/the effect of ship happened 2 times/);
   }, 120_000);
 });

@@ -1,7 +1,7 @@
 // A Runtime of a simulation: state files that outlive everything, and one process after another over them, each of which may be killed at any commit and
 // any touch of the machine, stopped and continued, or ended in order. Everything inside is the product's own code.
 import { Database } from "bun:sqlite";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RuntimeRefusal } from "../../src/protocol/runtime-errors.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -9,12 +9,13 @@ import { applyCommand } from "../../src/runtime/command-effects.ts";
 import type { ProjectCommand } from "../../src/runtime/contract.ts";
 import { makeEngine } from "../../src/runtime/engine/engine.ts";
 import type { RuntimeIdPrefix } from "../../src/runtime/ids.ts";
-import { canonicalRoot, prepareStateRoot } from "../../src/runtime/paths.ts";
+import { canonicalRoot, prepareStateRoot, privateFolder, projectKey } from "../../src/runtime/paths.ts";
 import type { OpenProject } from "../../src/runtime/projects.ts";
 import { knownSecrets } from "../../src/runtime/redact/known-secrets.ts";
 import { createRedactor } from "../../src/runtime/redact/redactor.ts";
 import { openRegistry, type Registry } from "../../src/runtime/registry.ts";
 import { type EventStore, openEventStore, type StoreOptions, type StoreTx } from "../../src/runtime/store/event-store.ts";
+import { openPromptStore } from "../../src/runtime/store/prompts.ts";
 import { heartbeats, type Wired, wire } from "../../src/runtime/wiring.ts";
 import { HUB_URL, type SimulatedHub, STARTED } from "./hub.ts";
 import { type Faults, type MachineBugs, type Reach, simulatedMachine } from "./programs.ts";
@@ -45,8 +46,8 @@ type Process = {
   stores: EventStore[];
 };
 
-/** A checkout with the files of a project; shared by all seeds, since nothing writes in it. */
-export function checkout(folder: string, projectId: string, files: Record<string, object>): string {
+/** A checkout with the files of a project; nothing writes in it. */
+function checkout(folder: string, projectId: string, files: Record<string, object>): string {
   const root = join(folder, projectId);
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -55,22 +56,40 @@ export function checkout(folder: string, projectId: string, files: Record<string
   return root;
 }
 
+/** Where a Runtime of every seed works, and the state it starts with: a folder of empty stores, made once, since most of opening one is to make it. */
+export type Workplace = { number: number; projectId: string; root: string; fresh: string };
+
+/** @param folder for the checkout and the state; whoever made it removes it */
+export function workplace(folder: string, number: number, projectId: string, files: Record<string, object>): Workplace {
+  const root = checkout(folder, projectId, files);
+  const fresh = join(folder, `fresh-${number}`);
+  const paths = prepareStateRoot(fresh);
+  const runtimeId = idOf(number);
+  nameRuntime(paths.registry, runtimeId);
+  const { folder: own, events, prompts } = paths.project(projectKey(canonicalRoot(root)));
+  privateFolder(own);
+  const options = { redactor: createRedactor(knownSecrets()), clock: NEVER, newId: () => "", projectId, runtimeId, generation: 0 };
+  openEventStore({ path: events, ...options }).close();
+  openPromptStore(prompts, options).close();
+  return { number, projectId, root, fresh };
+}
+const idOf = (number: number) => `rtm_${String(number).repeat(24)}`;
+const NEVER: Clock = { now: () => STARTED, monotonicNs: () => 0, after: () => () => {} };
+
 export type RuntimeSetup = {
-  number: number;
-  root: string;
-  projectId: string;
+  at: Workplace;
   schedule: Schedule;
   faults: Faults;
   hub: SimulatedHub;
   bugs: MachineBugs & StoreBugs;
 };
 
-export function simulatedRuntime({ number, root, projectId, schedule, faults, hub, bugs }: RuntimeSetup) {
+export function simulatedRuntime({ at: { number, root, projectId, fresh }, schedule, faults, hub, bugs }: RuntimeSetup) {
   const folder = mkdtempSync("/dev/shm/kxm-sim-");
+  cpSync(fresh, join(folder, "state"), { recursive: true });
   const paths = prepareStateRoot(join(folder, "state"));
   const machine = simulatedMachine(schedule, faults, bugs);
-  const runtimeId = `rtm_${String(number).repeat(24)}`;
-  nameRuntime(paths.registry, runtimeId);
+  const runtimeId = idOf(number);
   const processes: Process[] = [];
   let skew = 0;
   let ids = 0;
@@ -294,7 +313,7 @@ export function simulatedRuntime({ number, root, projectId, schedule, faults, hu
 
 /** Ids of Runtimes are random; a simulation has its own. */
 function nameRuntime(path: string, runtimeId: string) {
-  openRegistry(path, { clock: { now: () => STARTED, monotonicNs: () => 0, after: () => () => {} } }).close();
+  openRegistry(path, { clock: NEVER }).close();
   const db = new Database(path);
   db.query("update supervisor set runtime_id = ?").run(runtimeId);
   db.close();
