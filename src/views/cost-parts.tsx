@@ -92,8 +92,12 @@ const limitOf = ({ budgets }: CostData, { project }: Visit, period: "day" | "mon
 
 const ofWhole = (part: number, whole: number): number => (whole > 0 ? (100 * part) / whole : 0);
 
+/** How much of the money that is counted is only estimated, never rounded down to nothing. */
+const estimatedPart = (percent: number): string => (percent === 0 ? "none of the cost estimated" : `${Math.ceil(percent)}% of the cost estimated`);
+
 export const Strip = ({ data, visit }: { data: CostData; visit: Visit }) => {
   const { today, month, range } = data;
+  const { uses } = range.total;
   const currency = mainCurrency(range.total);
   const estimated = currency === undefined ? 0 : ofWhole(range.total.estimated[currency] ?? 0, range.total.costs[currency]!);
   const monthName = new Date(visit.now).toLocaleString("en", { month: "long", timeZone: "UTC" });
@@ -113,9 +117,9 @@ export const Strip = ({ data, visit }: { data: CostData; visit: Visit }) => {
         limit={limitOf(data, visit, "month", mainCurrency(month))}
       />
       <Stat
-        label="Known exactly"
-        value={currency === undefined ? <Quiet>unknown</Quiet> : `${Math.floor(100 - estimated)}%`}
-        note={[currency !== undefined && `${Math.ceil(estimated)}% estimated`, withoutPrice(range.total)].filter(Boolean).join(", ")}
+        label="Uses with a price"
+        value={uses === 0 ? <Quiet>–</Quiet> : `${Math.floor(ofWhole(uses - range.total.unknown, uses))}%`}
+        note={[withoutPrice(range.total), currency !== undefined && estimatedPart(estimated)].filter(Boolean).join(", ")}
       />
     </StatStrip>
   );

@@ -43,11 +43,26 @@ test("what has no price is unknown on the page and in the file, never nothing", 
   ]);
   const { cookie } = await it.signIn("viewer");
   const { html } = await it.get("/cost?project=shop", { cookie });
-  expect(textsOf(html, ".stat__value")).toEqual(["unknown", "unknown", "unknown", "unknown"]);
+  expect(textsOf(html, ".stat__value")).toEqual(["unknown", "unknown", "unknown", "0%"]);
   expect(textsOf(html, "[id^=cost-]")[0]).toEndWith("unknown");
   const file = await it.get("/cost/export/csv?project=shop", { cookie });
   expect(file.html.trim().split("\r\n").at(-1)).toBe('"quiet","","unknown","",1,1,900,0');
   expect(JSON.parse((await it.get("/cost/export/json?project=shop", { cookie })).html)).toMatchObject([{ name: "quiet", cost: "unknown" }]);
+});
+
+test("the share of uses with a price does not contradict those without one", async () => {
+  await using it = await open();
+  await beat(it);
+  const use = (usage: object, n: number) =>
+    ({ type: "attempt.created" as const, payload: { status: "created", attemptId: `att_000000000000000${n}`, usage }, at: it.clock.now }) as never;
+  await pushRun(it, SECOND, [
+    use({ inputTokens: 1, cost: 1, currency: "USD", costKind: "reported" }, 1),
+    use({ inputTokens: 1, cost: 1, currency: "USD", costKind: "reported" }, 2),
+    use({ inputTokens: 900 }, 3),
+  ]);
+  const { cookie } = await it.signIn("viewer");
+  const strip = async () => textsOf((await it.get("/cost?project=shop", { cookie })).html, ".stat").at(-1)!;
+  expect(await strip()).toBe("Uses with a price 66% 1 use without a price, none of the cost estimated");
 });
 
 test("an operator sets, changes and removes a budget; a viewer sees it and is offered nothing", async () => {
