@@ -299,6 +299,7 @@ export const screens: readonly Screen[] = [
     path: "/agents",
     id: "agents",
     place: "agents",
+    qualifiers: QUALIFIERS,
     topic: ["agents", "messages", "leases"],
     load,
     title: () => "Agents",

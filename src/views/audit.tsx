@@ -257,6 +257,7 @@ export const screens: readonly Screen[] = [
     path: "/audit",
     id: "audit",
     place: "audit",
+    qualifiers: QUALIFIERS,
     topic: ["settings", "webhooks", "leases", "approvals", "context", "journal", "messages"],
     load,
     title: () => "Audit",

@@ -236,6 +236,7 @@ const list = livePage<LeasesData>({
   path: "/leases",
   id: "leases",
   place: "leases",
+  qualifiers: QUALIFIERS,
   topic: ["leases", "agents"],
   load,
   title: () => "Leases",

@@ -1,5 +1,6 @@
 // Lists over one project or all of them: pages by key, merged, at most VIEW_ROWS_MAX rows; and what is typed into a filter.
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { nearest } from "../protocol/nearest.ts";
 import { here } from "./address.ts";
 import type { Visit } from "./screen.ts";
 import type { Qualifier } from "./ui/filter.tsx";
@@ -66,6 +67,22 @@ export function askedOf(url: URL, keys: readonly string[]): Asked {
 
 /** The value of a qualifier; the last one given wins. */
 export const askedValue = ({ qualifiers }: Asked, name: string): string | undefined => qualifiers.findLast(({ key }) => key === name)?.value;
+
+/** The address of a list that was asked with its qualifiers as parameters of their own (`?status=failed`), as its filter writes them; undefined when none was. */
+export function asTyped(url: URL, keys: readonly string[]): string | undefined {
+  const given = keys.flatMap((key) => url.searchParams.getAll(key).flatMap((value) => (/^\S+$/.test(value) ? [`${key}:${value}`] : [])));
+  if (given.length === 0) return undefined;
+  const q = [...url.searchParams.getAll("q"), ...given].join(" ").trim();
+  return here(url, { ...Object.fromEntries(keys.map((key) => [key, undefined])), q });
+}
+
+/** What is wrong with a value that must be one of some words: a list that fits nothing says why. */
+export function unknownValue(asked: Asked, key: string, words: readonly string[]): string | undefined {
+  const value = askedValue(asked, key);
+  if (value === undefined || words.includes(value)) return undefined;
+  const close = nearest(value, words);
+  return `${key}:${value} fits nothing. ${close ? `Did you mean ${key}:${close}?` : `It is one of ${words.join(", ")}.`}`;
+}
 
 /** The qualifiers as chips, each with the address of the list without it. */
 export function chipsOf(url: URL, { qualifiers, words }: Asked): Qualifier[] {

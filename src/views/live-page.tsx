@@ -2,6 +2,7 @@
 /** @jsxImportSource #jsx */
 import { fragmentHref } from "./address.ts";
 import type { Child, Html } from "./jsx/jsx-runtime.ts";
+import { asTyped } from "./listing.ts";
 import { type PageProps, type Screen, screen, type Visit } from "./screen.ts";
 import { Live } from "./ui/live.tsx";
 
@@ -11,6 +12,8 @@ type LivePage<Data> = {
   /** Id of the region, unique on the page. */
   id: string;
   place: NonNullable<PageProps["place"]>;
+  /** Of a list: the keys of its filter. An address that has them as parameters leads to the one that the filter writes. */
+  qualifiers?: readonly string[];
   /** What changes it. */
   topic: string | readonly string[];
   /** Everything the page shows, as plain data. Must check which projects the session may see. */
@@ -22,13 +25,15 @@ type LivePage<Data> = {
 };
 
 /** @returns the screen of the page and that of its fragment, for the list of screens */
-export function livePage<Data>({ path, id, place, topic, load, title, view }: LivePage<Data>): readonly Screen[] {
+export function livePage<Data>({ path, id, place, qualifiers = [], topic, load, title, view }: LivePage<Data>): readonly Screen[] {
   const region = (data: Data, visit: Visit): Html => (
     <Live id={id} topic={topic} href={fragmentHref(visit.url)}>
       {view(data, visit)}
     </Live>
   );
   const page = async (visit: Visit) => {
+    const typed = asTyped(visit.url, qualifiers);
+    if (typed !== undefined) return visit.redirect(typed);
     const data = await load(visit);
     return visit.page({ title: title(data), place, children: region(data, visit) });
   };

@@ -14,10 +14,12 @@ export const QUALIFIERS = ["from", "to", "status", "thread", "mode"];
 export const STATUS_WORDS = ["open", "queued", "delivered", "replied", "cancelled", "expired", "dead"] as const;
 
 export type MessageQuery = { box: Box; asked: Asked };
-export const queryOf = (url: URL): MessageQuery => ({
-  box: BOXES.find((box) => box === url.searchParams.get("box")) ?? "open",
-  asked: askedOf(url, QUALIFIERS),
-});
+/** The box of an address that names none: a status is looked for in all of them. */
+export const usualBox = (asked: Asked): Box => (askedValue(asked, "status") === undefined ? "open" : "all");
+export function queryOf(url: URL): MessageQuery {
+  const asked = askedOf(url, QUALIFIERS);
+  return { box: BOXES.find((box) => box === url.searchParams.get("box")) ?? usualBox(asked), asked };
+}
 
 export type FoundHeads = {
   heads: MessageHead[];

@@ -7,13 +7,13 @@ import { DELIVERIES } from "../protocol/messages.ts";
 import { here } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { composeLink, link, messageLink } from "./links.ts";
-import { chipsOf, countOver, keptBy, projectsOf, type Tallies } from "./listing.ts";
+import { chipsOf, countOver, keptBy, projectsOf, type Tallies, unknownValue } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
-import { BOXES, type Box, type FoundHeads, findHeads, type MessageQuery, queryOf, STATUS_WORDS } from "./message-query.ts";
+import { BOXES, type Box, type FoundHeads, findHeads, type MessageQuery, QUALIFIERS, queryOf, STATUS_WORDS, usualBox } from "./message-query.ts";
 import { DeliveryCell, isOpen } from "./message-state.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
-import { Command, Empty } from "./ui/feedback.tsx";
+import { Command, Empty, Notice } from "./ui/feedback.tsx";
 import { FilterBar, type Suggestion, Suggestions, Tabs } from "./ui/filter.tsx";
 import { PageHead } from "./ui/page.tsx";
 import { Link, Ref, Sub, shortId } from "./ui/reference.tsx";
@@ -125,6 +125,8 @@ const MessagesView = ({ data, visit }: { data: MessagesData; visit: Visit }) => 
   const { url, project, session } = visit;
   const { query, counts } = data;
   const acts = session.role !== "viewer";
+  const usual = usualBox(query.asked);
+  const wrong = unknownValue(query.asked, "status", STATUS_WORDS);
   return (
     <>
       <PageHead
@@ -146,7 +148,7 @@ const MessagesView = ({ data, visit }: { data: MessagesData; visit: Visit }) => 
         label="Boxes"
         tabs={BOXES.map((box) => ({
           text: TITLES[box],
-          href: here(url, { box: box === "open" ? undefined : box, after: undefined }),
+          href: here(url, { box: box === usual ? undefined : box, after: undefined }),
           count: box === "all" ? undefined : counts[box],
           current: query.box === box,
         }))}
@@ -159,6 +161,7 @@ const MessagesView = ({ data, visit }: { data: MessagesData; visit: Visit }) => 
         keep={keptBy(url)}
         completions={link("/ui/messages/completions", { project })}
       />
+      {wrong && <Notice tone="attn" title={wrong} />}
       <h2 class="visually-hidden">{TITLES[query.box]} messages</h2>
       {acts && <Bulk box={query.box} csrf={visit.csrf} project={project} />}
       {data.rows.length > 0 ? (
@@ -293,6 +296,7 @@ export const screens: readonly Screen[] = [
     path: "/messages",
     id: "messages",
     place: "messages",
+    qualifiers: QUALIFIERS,
     topic: ["messages", "agents"],
     load,
     title: ({ query }) => (query.box === "open" ? "Messages" : TITLES[query.box]),

@@ -8,14 +8,14 @@ import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
 import { link, runLink, runtimeLink, workflowRunLink } from "./links.ts";
-import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf, type Tallies } from "./listing.ts";
+import { type Asked, askedOf, askedValue, chipsOf, cursorOf, keptBy, projectsOf, type Tallies, unknownValue } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { costOf } from "./money.ts";
 import { progressOf, RunStatus, timeOf, WorkflowStatus } from "./run-status.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { Track } from "./ui/charts.tsx";
-import { Command, Empty } from "./ui/feedback.tsx";
+import { Command, Empty, Notice } from "./ui/feedback.tsx";
 import { FilterBar, Tabs } from "./ui/filter.tsx";
 import { PageHead } from "./ui/page.tsx";
 import { Id, Ref, Sub } from "./ui/reference.tsx";
@@ -38,6 +38,12 @@ const TABS: readonly (readonly [runList.RunView, string])[] = [
   ["all", "All"],
 ];
 
+const KINDS = ["runtime", "workflow"];
+/** Every status of either kind of run. */
+const STATUSES = [
+  ...new Set(Object.values(runList.RUN_VIEWS).flatMap(({ runtime, workflow }): string[] => [...(runtime ?? []), ...(workflow ?? [])])),
+];
+
 type RunsData = {
   projects: readonly string[];
   view: runList.RunView;
@@ -47,6 +53,8 @@ type RunsData = {
   counts: ReadonlyMap<runList.RunView, number>;
 };
 
+/** The view of an address that names none: a status is looked for in all runs. */
+const usualView = (asked: Asked): runList.RunView => (askedValue(asked, "status") === undefined ? "moving" : "all");
 const isView = (word: string): word is runList.RunView => Object.hasOwn(runList.RUN_VIEWS, word);
 
 /** What the address asks for. */
@@ -55,7 +63,7 @@ async function filterOf(visit: Visit, projects: readonly string[], asked: Asked)
   const chosen = url.searchParams.get("view") ?? "";
   const status = askedValue(asked, "status");
   const kind = askedValue(asked, "kind");
-  const view = isView(chosen) ? chosen : status === undefined ? "moving" : "all";
+  const view = isView(chosen) ? chosen : usualView(asked);
   return {
     view,
     kind: kind === "runtime" || kind === "workflow" ? kind : undefined,
@@ -235,7 +243,7 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
           const count = counts.get(name);
           return {
             text,
-            href: here(url, { view: name === "moving" ? undefined : name, after: undefined }),
+            href: here(url, { view: name === usualView(asked) ? undefined : name, after: undefined }),
             current: name === view,
             ...(count !== undefined && { count }),
           };
@@ -248,6 +256,7 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
         qualifiers={chipsOf(url, asked)}
         value={asked.words}
       />
+      {[unknownValue(asked, "status", STATUSES), unknownValue(asked, "kind", KINDS)].map((wrong) => wrong && <Notice tone="attn" title={wrong} />)}
       {acts && runs.some(isPickable) && (
         <BulkBar id={BULK} action="/runs/cancel" csrf={visit.csrf} note="each gets its own outcome">
           <Button small kind="warn" type="submit">
@@ -314,6 +323,7 @@ const page = livePage<RunsData>({
   path: "/runs",
   id: "runs",
   place: "runs",
+  qualifiers: QUALIFIERS,
   topic: ["runs", "approvals", "runtimes"],
   load,
   title: () => "Runs",

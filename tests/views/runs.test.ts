@@ -27,6 +27,29 @@ async function aDay(it: DashboardWorld): Promise<void> {
 const titles = (html: string) => textsOf(html, "tbody .cell-main a");
 const row = (html: string, title: string) => textsOf(html, "tbody tr").find((text) => text.includes(title));
 
+test("a filter's keys work as parameters, too, and a value it does not know is said with the one that was meant", async () => {
+  await using it = await open();
+  await aDay(it);
+  const { cookie } = await it.signIn();
+  const plain = await it.get("/runs?project=shop&status=completed&q=Trim&after=1.x", { cookie });
+  expect([plain.status, plain.headers.get("location")]).toEqual([303, "/runs?project=shop&q=Trim+status%3Acompleted&after=1.x"]);
+  const { html } = await it.get("/runs?project=shop&q=status%3Acompleted", { cookie });
+  expect(titles(html)).toEqual(["Trim audit export"]);
+  expect(hrefOf(html, "Moving 4")).toBe("/runs?project=shop&q=status%3Acompleted&view=moving");
+  const mistyped = await it.get("/runs?project=shop&q=status%3Acompletd+kind%3Aghost", { cookie });
+  expect(textsOf(mistyped.html, ".notice")).toEqual([
+    "status:completd fits nothing. Did you mean status:completed?",
+    "kind:ghost fits nothing. It is one of runtime, workflow.",
+  ]);
+  expect((await it.get("/runs?status=a%20b", { cookie })).status).toBe(200); // no word of a filter: left alone
+  for (const path of ["/messages?status=replied", "/agents?machine=x", "/leases?holder=x", "/audit?who=x"]) {
+    const answer = await it.get(path, { cookie });
+    expect([path, answer.status, answer.headers.get("location")]).toEqual([path, 303, path.replace(/\?(\w+)=/, "?q=$1%3A")]);
+  }
+  const messages = await it.get("/messages?q=status%3Arepleid", { cookie });
+  expect(textsOf(messages.html, ".notice")).toEqual(["status:repleid fits nothing. Did you mean status:replied?"]);
+});
+
 test("each run says its status, why and as of when, how far it is, where, since when and for how much", async () => {
   await using it = await open();
   await aDay(it);
