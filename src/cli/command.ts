@@ -62,8 +62,12 @@ export function group(parent: Command, name: string, summary: string, details?: 
       .description(details ? `${summary}\n\n${details}` : summary),
     worldOf(parent),
   );
-  return command;
+  return command.addHelpText("after", () => exampleText(command.commands.flatMap((one) => examples(one).slice(0, 1)).slice(0, GROUP_EXAMPLES_MAX)));
 }
+
+/** Examples that the help of a group shows of its commands. */
+const GROUP_EXAMPLES_MAX = 4;
+const exampleText = (lines: readonly string[]): string => (lines.length === 0 ? "" : `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`);
 
 /** Adds one command to a group or to the program. */
 export function define<O extends Record<string, any> = Record<string, never>>(parent: Command, spec: CommandSpec<O>): Command {
@@ -75,7 +79,7 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
     if (option.flags.includes("<span>") && typeof option.defaultValue === "number") option.default(option.defaultValue, spell(option.defaultValue));
   command.option("--json", "print the result as JSON, for programs");
   examplesOf.set(command, spec.examples);
-  command.addHelpText("after", `\nExamples:\n${spec.examples.map((line) => `  $ ${line}`).join("\n")}`);
+  command.addHelpText("after", exampleText(spec.examples));
   if (spec.isDefault) command.allowExcessArguments(true); // the word may be a mistyped command of the group: refuseWord says so
   command.action(async () => {
     const session = sessionOf.get(rootOf(command))!;

@@ -19,6 +19,8 @@ export const MoneyAmount = (description: string) => Type.Number({ minimum: 0, ma
 export const Currency = Type.String({ pattern: "^[A-Z]{3}$", description: "Three capitals, such as USD" });
 
 /** Longest run and longest step: one year, in milliseconds. */
+/** The currency of budgets that name none: the one in which agent programs report. */
+export const CURRENCY_DEFAULT = "USD";
 export const DURATION_MS_MAX = 31_536_000_000;
 
 /** The programs a harness row exists for. */

@@ -103,3 +103,10 @@ test("the nearest word is only one that is near", () => {
   expect(nearest("reviewer", ["start", "stop"])).toBeUndefined();
   expect(nearest("x", [])).toBeUndefined();
 });
+
+test("the help of a group shows examples of its commands", async () => {
+  for (const name of ["worker", "runs", "runtime", "project", "hub"]) {
+    const { stdout } = await kxm(name, "--help");
+    expect(stdout).toMatch(new RegExp(`Examples:\n  \\$ kxm ${name}`));
+  }
+});

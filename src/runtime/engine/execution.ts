@@ -312,8 +312,11 @@ function learnAssignment(run: Execution, payload: SyncPayload, local: ResultLoca
   assignment.changes = local?.changes ?? [];
   assignment.failure = local?.failure;
   run.agentMs += payload.timing?.agentMs ?? 0;
-  run.cost += payload.usage?.cost ?? 0;
-  if (payload.usage?.costKind === "unknown") run.costUnknown = true;
+  const { cost, costKind, currency = run.plan.limits.currency } = payload.usage ?? {};
+  // Money of another currency is not added to what the run may spend: how much of that it is nobody here knows.
+  if (currency === run.plan.limits.currency) run.cost += cost ?? 0;
+  else if (cost) run.costUnknown = true;
+  if (costKind === "unknown") run.costUnknown = true;
 }
 
 function learnAttemptCreated(run: Execution, { attemptId, assignmentId }: SyncPayload, local: AttemptLocal, at: number): void {

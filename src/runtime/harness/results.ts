@@ -6,6 +6,12 @@ const text = (value: unknown): string | undefined => (typeof value === "string" 
 const list = (value: unknown): Json[] => (Array.isArray(value) ? value.filter((item) => typeof item === "object" && item !== null) : []);
 const last = <T>(items: T[]): T | undefined => items[items.length - 1];
 
+const amountOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
+/** Where a program counts cached tokens as input, too: each token is counted, and paid, once. */
+const without = (all: unknown, cached: unknown) => amountOf(all) && Math.max(0, amountOf(all)! - (amountOf(cached) ?? 0));
+/** Where it counts thoughts beside what it said: both are output. */
+const plus = (said: unknown, thought: unknown) => (amountOf(said) === undefined ? undefined : amountOf(said)! + (amountOf(thought) ?? 0));
+
 /** Claude Code, Cursor and Qwen Code: lines that end in one `result` object. An API error is `subtype: success` with `is_error: true`. */
 export function readClaude(output: Output): Turn {
   const lines = jsonLines(output.stdout);
@@ -54,7 +60,13 @@ export function readCodex(output: Output): Turn {
   const used = done?.["usage"] ?? {};
   const turn = {
     sessionId,
-    usage: done ? usage({ input: used["input_tokens"], output: used["output_tokens"], cacheRead: used["cached_input_tokens"] }) : UNKNOWN_USAGE,
+    usage: done
+      ? usage({
+          input: without(used["input_tokens"], used["cached_input_tokens"]),
+          output: used["output_tokens"],
+          cacheRead: used["cached_input_tokens"],
+        })
+      : UNKNOWN_USAGE,
   };
   if (failed) return { ...turn, failure: failureFor(text(failed["error"]?.message) ?? "") };
   const reply = text(message?.["item"]?.text);
@@ -70,7 +82,13 @@ export function readGemini(output: Output): Turn {
     sessionId: text(result["session_id"]),
     model: models[0]?.[0],
     usage: addUsage(
-      models.map(([, { tokens = {} }]) => usage({ input: tokens.prompt ?? tokens.input, output: tokens.candidates, cacheRead: tokens.cached })),
+      models.map(([, { tokens = {} }]) =>
+        usage({
+          input: tokens.input ?? without(tokens.prompt, tokens.cached),
+          output: plus(tokens.candidates, tokens.thoughts),
+          cacheRead: tokens.cached,
+        }),
+      ),
     ),
   };
   const error = result["error"];

@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import { sha256 } from "../../protocol/canonical.ts";
-import { AgentFile, type Gate, GatesFile, IDENTIFIER, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
+import { AgentFile, CURRENCY_DEFAULT, type Gate, GatesFile, IDENTIFIER, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
 import { WorkflowFile } from "../../protocol/workflow-file.ts";
 import { checkFile } from "./check.ts";
 import { checkGraph } from "./graph.ts";
@@ -136,6 +136,18 @@ function checkAgents(agents: Map<string, Checked<AgentFile>>, project: ProjectFi
   }
 }
 
+/** Files that others refer to: while one of them has a problem, what refers to it cannot be judged. */
+const REFERRED = /^\.kxm\/(?:project\.yaml|gates\.yaml|agents)(?:\/|$)/;
+
+/** Estimates in one currency cannot be held against money in another. */
+function checkCurrency({ limits }: WorkflowFile, project: ProjectFile, prices: PricesFile | undefined) {
+  const currency = limits?.currency ?? project.limits?.currency ?? CURRENCY_DEFAULT;
+  const counted = (limits?.maxModelCost ?? project.limits?.maxModelCost) !== undefined;
+  if (!counted || prices === undefined || prices.currency === currency) return [];
+  const message = `the money is counted in ${currency}, prices.yaml is in ${prices.currency}: name one currency in both`;
+  return [{ pointer: limits?.maxModelCost === undefined ? "" : "/limits/maxModelCost", code: "currency_mismatch", message }];
+}
+
 const values = <T>(checked: Map<string, Checked<T>>): Map<string, T> => new Map([...checked].map(([id, { value }]) => [id, value]));
 
 /**
@@ -165,7 +177,7 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; ident
     return note ? [note] : [];
   });
   const gateMap = new Map(Object.entries(gates?.value.gates ?? {}));
-  if (project && reader.problems.length === 0) {
+  if (project && !reader.problems.some(({ file }) => REFERRED.test(file))) {
     checkRepositories(project, reader.problems);
     checkAgents(agents, project.value, reader.problems);
     if (gates) checkGates(gates, project.value, reader.problems);
@@ -175,14 +187,15 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; ident
       repositories: new Set(repositoriesOf(project.value).map(({ id }) => id)),
     };
     for (const { located, value } of workflows.values())
-      for (const { pointer, code, message } of checkGraph(value, known))
+      for (const { pointer, code, message } of [...checkGraph(value, known), ...checkCurrency(value, project.value, prices?.value)])
         reader.problems.push({ file: located.file, ...located.at(pointer), code, message });
-    if (!workflows.has(project.value.defaultWorkflow))
+    const wanted = project.value.defaultWorkflow;
+    if (!workflows.has(wanted) && !reader.problems.some(({ file }) => file === at(`workflows/${wanted}.yaml`)))
       reader.problems.push({
         file: project.located.file,
         ...project.located.at("/defaultWorkflow"),
         code: "workflow_unknown",
-        message: `no workflow is called ${project.value.defaultWorkflow}`,
+        message: `no workflow is called ${wanted}`,
       });
   }
   const problems = sortProblems(reader.problems);

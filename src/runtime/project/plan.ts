@@ -1,6 +1,6 @@
 // A compiled plan: all that a run needs from the project's files, in one value with a hash. Compiled once and pinned; later edits change nothing in a run.
 import { canonical, sha256, taggedSha256 } from "../../protocol/canonical.ts";
-import type { AgentFile, Gate, HarnessId, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
+import { type AgentFile, CURRENCY_DEFAULT, type Gate, type HarnessId, type PricesFile, type ProjectFile } from "../../protocol/project-files.ts";
 import type { EvidenceKind, Step, StepKind, WorkflowFile } from "../../protocol/workflow-file.ts";
 import type { Bundle } from "./bundle.ts";
 import { type Access, askedBy, ceilingsOf, type Repository, repositoriesOf } from "./repositories.ts";
@@ -154,7 +154,7 @@ function limitsOf(workflow: WorkflowFile, project: ProjectFile): PlanLimits {
     maxRunDurationMs: maxRunDurationMs ?? project.limits?.maxRunDurationMs,
     maxAgentTimeMs,
     maxModelCost: maxModelCost ?? project.limits?.maxModelCost,
-    currency: currency ?? project.limits?.currency ?? "USD",
+    currency: currency ?? project.limits?.currency ?? CURRENCY_DEFAULT,
   };
 }
 

@@ -205,3 +205,19 @@ test("a wall clock that is set leaves the time that somebody has to decide as it
     expect(performance.now() - began).toBeGreaterThan(750);
   }
 });
+
+test("what a program reports in another currency is not held against the money of the run, and the cost is not known", async () => {
+  const { command: _, ...claude } = { ...(costs(0.95) as any), harness: "claude" };
+  const flow = workflow([{ id: "a", kind: "agent", agent: "payer" }], { limits: { maxModelCost: 1, currency: "EUR" } });
+  await using world = await openWorld({ ".kxm/agents/payer.yaml": claude, ".kxm/workflows/main.yaml": flow });
+  world.put("bin/claude", `#!/bin/sh\n${(costs(0.95) as any).command[2]}\n`);
+  Bun.spawnSync(["chmod", "+x", `${world.root}/bin/claude`]);
+  const path = process.env["PATH"];
+  process.env["PATH"] = `${world.root}/bin:${path}`;
+  try {
+    const run = await world.finished(await world.start());
+    expect(run).toMatchObject({ status: "completed", used: { cost: 0, costKnown: false, currency: "EUR", tokens: 15 } });
+  } finally {
+    process.env["PATH"] = path;
+  }
+});

@@ -249,3 +249,17 @@ test("a cost is estimated only from list prices and known tokens, and never over
   expect(priced({ ...used, cacheReadTokens: 9 }, "gpt-5.1", prices).cost).toBeUndefined();
   expect(priced({ ...used, cost: 3, currency: "USD", costKind: "reported" }, "gpt-5.1", prices).cost).toBe(3);
 });
+
+test("each token is counted once: what came from the cache is no input, what was thought is output", () => {
+  const codex = json(
+    { type: "item.completed", item: { type: "agent_message", text: REPLY } },
+    { type: "turn.completed", usage: { input_tokens: 1000, cached_input_tokens: 900, output_tokens: 50, reasoning_output_tokens: 20 } },
+  );
+  expect(read("codex", codex).usage).toMatchObject({ inputTokens: 100, cacheReadTokens: 900, outputTokens: 50 });
+  const gemini = (tokens: object) => JSON.stringify({ session_id: "g", response: REPLY, stats: { models: { "gemini-3": { tokens } } } });
+  const counted = { inputTokens: 100, cacheReadTokens: 900, outputTokens: 70 };
+  expect(read("gemini", gemini({ prompt: 1000, cached: 900, candidates: 50, thoughts: 20 })).usage).toMatchObject(counted);
+  expect(read("gemini", gemini({ input: 100, prompt: 1000, cached: 900, candidates: 50, thoughts: 20 })).usage).toMatchObject(counted);
+  const prices = { schema: "kxm.prices.v1" as const, currency: "USD", models: { m: { input: 10, output: 10, cacheRead: 1 } } };
+  expect(priced(read("codex", codex).usage, "m", prices).cost).toBeCloseTo((100 * 10 + 900 + 50 * 10) / 1_000_000, 12);
+});

@@ -122,3 +122,24 @@ test("a project without a folder says how to make one", () => {
   rmSync(join(root, ".kxm"), { recursive: true });
   expect(lines()).toEqual([".kxm/project.yaml:1:1: file_missing: the file does not exist; `kxm init` makes a project"]);
 });
+
+test("a broken workflow or memory note does not hide what is wrong with the graph of another workflow", () => {
+  put(".kxm/workflows/main.yaml", flow("  - id: work\n    kind: dance\n"));
+  put(".kxm/workflows/other.yaml", flow("  - id: work\n    kind: agent\n    agent: nobody\n"));
+  put(".kxm/memory/a.md", "no head\n");
+  expect(codes()).toEqual(["memory_head_missing", "field_type", "agent_unknown"]);
+  // What refers to a broken agent cannot be judged before the agent is right.
+  put(".kxm/agents/writer.yaml", "schema: kxm.agent.v1\n");
+  expect(codes()).toEqual(["field_missing", "memory_head_missing", "field_type"]);
+});
+
+test("prices in another currency than the money a workflow may spend are refused", () => {
+  put(".kxm/prices.yaml", "schema: kxm.prices.v1\ncurrency: EUR\nmodels: {'gpt-5*': {input: 1, output: 10}}\n");
+  expect(codes()).toEqual([]);
+  put(".kxm/workflows/main.yaml", flow(STEP, "limits: {maxModelCost: 5, currency: EUR}\n"));
+  expect(codes()).toEqual([]);
+  put(".kxm/workflows/main.yaml", flow(STEP, "limits: {maxModelCost: 5}\n"));
+  expect(lines()).toEqual([
+    ".kxm/workflows/main.yaml:2:10: currency_mismatch: the money is counted in USD, prices.yaml is in EUR: name one currency in both",
+  ]);
+});
