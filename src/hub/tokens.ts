@@ -1,5 +1,5 @@
 // Tokens beside those of the environment: made by an admin, shown once, revocable. Only their SHA-256 is kept.
-// Codes: token_not_found.
+// Codes: token_not_found, tokens_in_force.
 import type { EventRow, TokenRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { sha256 } from "../protocol/canonical.ts";
@@ -94,4 +94,31 @@ export async function revoke(tx: Tx, by: { actor: string; role: string; origin?:
     audit: { role: by.role, origin: by.origin },
   });
   return { ...token, revokedAt: tx.now, revokedBy: by.actor };
+}
+
+/**
+ * Whether a project's agents are shut out: it had tokens of its own, none of them counts any more, and no other token of the environment opens it.
+ * @param ended a token to take for ended already: what would be so without it
+ */
+export async function isClosed({ engine, settings, clock }: Pick<Hub, "engine" | "settings" | "clock">, project: string, ended?: string) {
+  if (settings.adminTokenHash !== undefined || settings.projectTokenHashes.has(project)) return false;
+  const own = await engine.read.tokens.ofProject(project);
+  return own.length > 0 && own.every((token) => token.id === ended || !isLive(token, clock()));
+}
+
+/** Lets a project's agents in without a token again, once none of its own counts. @throws HubError tokens_in_force */
+export async function openProject(tx: Tx, by: { actor: string; role: string; origin?: string }, project: string): Promise<void> {
+  const own = await tx.tokens.ofProject(project);
+  if (own.some((token) => isLive(token, tx.now))) throw new HubError("tokens_in_force", "the project has a token that counts");
+  if (own.length === 0) return;
+  await tx.tokens.removeOfProject(project);
+  tx.append({
+    project,
+    topic: "settings",
+    type: "project.opened",
+    subjectId: project,
+    actor: by.actor,
+    data: { tokens: own.length },
+    audit: { role: by.role, origin: by.origin },
+  });
 }

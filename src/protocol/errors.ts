@@ -86,6 +86,7 @@ export const ERRORS = {
   alert_not_found: { status: 404, hint: "Check the alert id." },
   conflict_not_found: { status: 404, hint: "GET /v1/sync/conflicts lists what was refused." },
   token_not_found: { status: 404, hint: "`kxm token list` shows the ids." },
+  tokens_in_force: { status: 409, hint: "Revoke the project's tokens first." },
   endpoint_not_found: { status: 404, hint: "`kxm webhook list` shows the endpoints." },
   delivery_not_found: { status: 404, hint: "Deliveries are kept for the retention time; see the endpoint's log." },
   webhook_not_found: { status: 404, hint: "Check the definition id; the hub reads definitions from the file that KXM_WEBHOOK_WORKFLOWS_FILE names." },

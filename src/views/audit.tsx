@@ -89,6 +89,7 @@ const WORDS: Record<string, string> = {
   dismissed: "put a dead letter aside",
   "token.created": "created a token",
   "token.revoked": "revoked a token",
+  "project.opened": "let a project's agents in without a token",
   "admin_token.changed": "was started with another admin token",
   "session.started": "signed in",
   "session.ended": "signed out",

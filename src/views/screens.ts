@@ -34,6 +34,7 @@ import * as settings from "./settings.tsx";
 import * as settingsStore from "./settings-store.tsx";
 import * as sync from "./sync.tsx";
 import * as syncConflict from "./sync-conflict.tsx";
+import * as tokenEnd from "./token-end.tsx";
 import * as tokens from "./tokens.tsx";
 import * as webhookArrivals from "./webhook-arrivals.tsx";
 import * as webhookDeliveries from "./webhook-deliveries.tsx";
@@ -84,6 +85,7 @@ export const SCREENS: readonly Screen[] = [
   ...settings.screens,
   ...settingsStore.screens,
   ...tokens.screens,
+  ...tokenEnd.screens,
   ...costs.screens,
   ...budgets.screens,
 ];

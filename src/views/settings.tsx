@@ -5,6 +5,7 @@ import type { SessionRow, TokenRow } from "../db/schema.ts";
 import { type Forecast, forecast } from "../hub/forecast.ts";
 import type { Hub } from "../hub/hub.ts";
 import * as sessions from "../hub/sessions.ts";
+import * as tokens from "../hub/tokens.ts";
 import { definitionHash } from "../hub/workflows/definitions.ts";
 import { HubError } from "../protocol/errors.ts";
 import { VERSION } from "../protocol/version.ts";
@@ -32,7 +33,7 @@ const SESSIONS_SHOWN = 200;
 const TABS = { access: "Access", retention: "Retention", store: "Store" } as const;
 type Tab = keyof typeof TABS;
 
-type AccessData = { tokens: TokenRow[]; sessions: SessionRow[]; definitions: WorkflowDefinition[] };
+type AccessData = { tokens: TokenRow[]; closed: string[]; sessions: SessionRow[]; definitions: WorkflowDefinition[] };
 type SettingsData = { tab: Tab; health: Health; access?: AccessData; retention?: Forecast[]; store?: StoreData };
 
 /** Sessions that still count, as this process saw them. */
@@ -62,8 +63,12 @@ async function accessData({ hub, session, now }: Visit): Promise<AccessData> {
   const mine = ({ project }: { project: string | null }) => session.project === null || session.project === project;
   const admin = session.role === "admin";
   const live = await liveSessions(hub, now);
+  const rows = admin ? (await hub.engine.read.tokens.list(LIST_MAX)).filter(mine) : [];
+  const owners = [...new Set(rows.flatMap(({ scope, project }) => (scope === "project" && project !== null ? [project] : [])))];
+  const closed = await Promise.all(owners.map(async (project) => ((await tokens.isClosed(hub, project)) ? [project] : [])));
   return {
-    tokens: admin ? (await hub.engine.read.tokens.list(LIST_MAX)).filter(mine) : [],
+    tokens: rows,
+    closed: closed.flat(),
     sessions: live.filter((row) => row.id === session.id || (admin && mine(row))).slice(0, SESSIONS_SHOWN),
     definitions: [...hub.definitions.values()].filter(mine),
   };
@@ -158,7 +163,7 @@ const Definitions = ({ data: { definitions }, visit }: { data: AccessData; visit
 
 const Access = ({ data, visit }: { data: AccessData; visit: Visit }) => (
   <>
-    {visit.session.role === "admin" && <Tokens tokens={data.tokens} visit={visit} />}
+    {visit.session.role === "admin" && <Tokens tokens={data.tokens} closed={data.closed} visit={visit} />}
     <Sessions data={data} visit={visit} />
     <Definitions data={data} visit={visit} />
   </>

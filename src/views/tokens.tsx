@@ -1,4 +1,4 @@
-// Tokens: the list, a new one with its secret shown once, and the way to end one.
+// Tokens: the list, and a new one with its secret shown once. Ending one is in token-end.tsx.
 /** @jsxImportSource #jsx */
 import type { TokenRow } from "../db/schema.ts";
 import * as tokens from "../hub/tokens.ts";
@@ -9,11 +9,11 @@ import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { link } from "./links.ts";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { secretOnce } from "./secret-once.tsx";
-import { Act, Button, Csrf } from "./ui/button.tsx";
-import { Empty, Flash } from "./ui/feedback.tsx";
+import { Button, Csrf } from "./ui/button.tsx";
+import { Empty, Flash, Notice } from "./ui/feedback.tsx";
 import { Fields, SelectField, TextField } from "./ui/form.tsx";
 import { PageHead, Row, Section } from "./ui/page.tsx";
-import { Id, Quiet, Sub } from "./ui/reference.tsx";
+import { Quiet, Sub } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
 import { Ago, Left } from "./ui/time.tsx";
@@ -38,7 +38,7 @@ const Ends = ({ token: { revokedAt, expiresAt }, now }: { token: TokenRow; now: 
 };
 
 /** The list with its form's link; for admins. */
-export const Tokens = ({ tokens: rows, visit }: { tokens: readonly TokenRow[]; visit: Visit }) => (
+export const Tokens = ({ tokens: rows, closed, visit }: { tokens: readonly TokenRow[]; closed: readonly string[]; visit: Visit }) => (
   <Section
     title="Tokens"
     count={rows.length}
@@ -48,6 +48,23 @@ export const Tokens = ({ tokens: rows, visit }: { tokens: readonly TokenRow[]; v
       </Button>
     }
   >
+    {closed.map((project) => (
+      <Notice
+        tone="attn"
+        title={
+          <>
+            <Line text={project} /> is closed.
+          </>
+        }
+        acts={
+          <Button small href={link("/settings/tokens/open", { project: visit.project, of: project })}>
+            Open it again…
+          </Button>
+        }
+      >
+        All tokens of its own have ended, so its agents and Runtimes are refused.
+      </Notice>
+    ))}
     {rows.length === 0 ? (
       <Empty title="There is no token yet.">A token lets an agent, a Runtime or a person in from elsewhere, with no more than its role.</Empty>
     ) : (
@@ -93,7 +110,8 @@ export const Tokens = ({ tokens: rows, visit }: { tokens: readonly TokenRow[]; v
   </Section>
 );
 
-const crumbs = (visit: Visit, text: string) => [{ text: "Settings", href: link("/settings", { project: visit.project }) }, { text }];
+/** The way back to settings. */
+export const crumbs = (visit: Visit, text: string) => [{ text: "Settings", href: link("/settings", { project: visit.project }) }, { text }];
 
 const formPage = (visit: Visit, refused?: FlashText) => {
   const { form, projects, session } = visit;
@@ -195,62 +213,4 @@ const create = screen({
   },
 });
 
-/** The token that an address or a form names, for those who may see its project. @throws HubError token_not_found */
-async function tokenOf({ hub, session }: Visit, id: string): Promise<TokenRow> {
-  const row = await hub.engine.read.tokens.find(id);
-  if (!row || (session.project !== null && session.project !== row.project)) throw new HubError("token_not_found", "there is no such token");
-  return row;
-}
-
-const asks = screen({
-  method: "GET",
-  path: "/settings/tokens/revoke",
-  role: "admin",
-  run: async (visit) => {
-    const { id, name, scope } = await tokenOf(visit, visit.url.searchParams.get("id") ?? "");
-    return visit.page({
-      title: "Revoke a token",
-      place: "settings",
-      live: false,
-      children: (
-        <>
-          <PageHead title="Revoke a token" crumbs={crumbs(visit, "Revoke")} />
-          <Section
-            title={
-              <>
-                Revoke <Id value={id} />?
-              </>
-            }
-            padded
-          >
-            <p>
-              It is called <Line text={name} /> and has the role {scope}. Whoever uses it is refused from then on, and every session that began with
-              it ends.
-            </p>
-            <Row>
-              <Act action={link("/settings/tokens/revoke", { project: visit.project })} csrf={visit.csrf} fields={{ id }}>
-                <Button kind="danger" type="submit">
-                  Revoke the token
-                </Button>
-              </Act>
-              <Button href={link("/settings", { project: visit.project })}>Leave it</Button>
-            </Row>
-          </Section>
-        </>
-      ),
-    });
-  },
-});
-
-const revoke = screen({
-  method: "POST",
-  path: "/settings/tokens/revoke",
-  role: "admin",
-  run: async (visit) => {
-    const { id, project, name } = await tokenOf(visit, visit.form.get("id") ?? "");
-    await visit.hub.engine.write(project ?? "", (tx) => tokens.revoke(tx, visit.by, id));
-    return visit.redirect(link("/settings", { project: visit.project }), { tone: "ok", text: `The token ${visible(name)} is revoked.` });
-  },
-});
-
-export const screens: readonly Screen[] = [form, create, asks, revoke];
+export const screens: readonly Screen[] = [form, create];

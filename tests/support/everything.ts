@@ -109,6 +109,7 @@ export async function fillEverything(world: DashboardWorld): Promise<Everything>
       "/settings": ["/settings", "/settings?tab=retention", "/settings?tab=store"],
       "/settings/tokens/new": ["/settings/tokens/new"],
       "/settings/tokens/revoke": [`/settings/tokens/revoke?id=${token.id}`],
+      "/settings/tokens/open": ["/settings/tokens/open?of=shop"],
       "/cost": [of("/cost"), "/cost?days=1&by=machine&act=budget", of("/cost?days=30&by=model")],
     },
   };

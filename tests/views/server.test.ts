@@ -274,7 +274,11 @@ test("a refusal answers htmx with a result for the region of results", async () 
   await using it = await open();
   const { cookie, csrf } = await it.signIn("viewer");
   const { status, html, headers } = await it.post("/agents/a/retire", { csrf }, { cookie, headers: { "hx-request": "true" } });
-  expect([status, headers.get("hx-retarget"), headers.get("hx-reswap")]).toEqual([403, "#flash", "beforeend"]);
+  expect([status, headers.get("hx-retarget"), headers.get("hx-reswap")]).toEqual([
+    403,
+    "dialog:modal .told, body:not(:has(dialog:modal .told)) #flash",
+    "beforeend",
+  ]);
   expect(html).toContain("flash--bad");
 });
 

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { storeWork } from "../../src/cli/hub-store.ts";
+import * as tokens from "../../src/hub/tokens.ts";
 import { sha256 } from "../../src/protocol/canonical.ts";
 import { HubError } from "../../src/protocol/errors.ts";
 import { type DashboardWorld, openDashboard } from "../support/dashboard.ts";
@@ -42,6 +43,52 @@ test("a token is made, its secret stands in that one answer, and revoking it end
   expect((await it.hub.engine.read.tokens.find(row!.id))!.revokedBy).toBe(id);
   const acts = (await it.hub.engine.read.audit.page({ actor: id, project: "shop" }, undefined, 10)).map(({ action }) => action);
   expect(acts).toEqual(["token.revoked", "token.created"]);
+});
+
+test("revoking a project's last token says that it closes the project, and opens it again when that is wanted", async () => {
+  await using it = await open();
+  await register(it, "ann");
+  const { cookie, csrf } = await it.signIn("admin");
+  const page = async (path = "/settings") => (await it.get(path, { cookie })).html;
+  const make = async () => {
+    await it.post("/settings/tokens/new", { csrf, name: "agents", scope: "project", of: "shop", days: "30" }, { cookie });
+    return (await it.hub.engine.read.tokens.list(10)).at(-1)!;
+  };
+  const join = async (name: string) => (await it.call("POST", "/v1/agents/register", { body: { name, purpose: "x", project: "shop" } })).status;
+  const [first, second] = [await make(), await make()];
+  expect(await join("bob")).toBe(401);
+  expect(await page(`/settings/tokens/revoke?id=${first.id}`)).not.toContain("No other token");
+  await it.post("/settings/tokens/revoke", { csrf, id: first.id }, { cookie });
+  expect(textsOf(await page(), ".notice")).toEqual([]);
+  expect((await it.post("/settings/tokens/open", { csrf, of: "shop" }, { cookie })).status).toBe(409); // the second one counts
+  expect(textsOf(await page(`/settings/tokens/revoke?id=${second.id}`), "form button")).toContain("Revoke it and open the project");
+  await it.post("/settings/tokens/revoke", { csrf, id: second.id }, { cookie });
+  expect(await join("bob")).toBe(401);
+  const closed = await page();
+  expect(textsOf(closed, ".notice")[0]).toStartWith("shop is closed.");
+  expect(await page(hrefOf(closed, "Open it again…")!)).toContain("without a token");
+  const operator = await it.signIn("operator");
+  expect((await it.post("/settings/tokens/open", { csrf: operator.csrf, of: "shop" }, { cookie: operator.cookie })).status).toBe(403);
+  expect((await it.post("/settings/tokens/open", { csrf, of: "shop" }, { cookie })).status).toBe(303);
+  expect([await join("bob"), textsOf(await page(), ".notice")]).toEqual([201, []]);
+  const third = await make();
+  expect(await join("cat")).toBe(401);
+  await it.post("/settings/tokens/revoke", { csrf, id: third.id, open: "1" }, { cookie });
+  expect(await join("cat")).toBe(201);
+  const acts = (await it.hub.engine.read.audit.page({ project: "shop" }, undefined, 3)).map(({ action }) => action);
+  expect(acts).toEqual(["project.opened", "token.revoked", "token.created"]);
+});
+
+test("a hub with an admin token closes no project with its last token", async () => {
+  await using it = await openDashboard({ settings: { rateLimit: undefined, adminTokenHash: sha256("0123456789abcdef") } });
+  const { cookie, csrf } = await it.signIn("admin");
+  await it.hub.engine.write("shop", (tx) =>
+    tokens.create(tx, { actor: "admin", role: "admin" }, { secret: "kxp_x", name: "a", scope: "project", project: "shop", expiresAt: null }),
+  );
+  const [token] = await it.hub.engine.read.tokens.list(1);
+  expect((await it.get(`/settings/tokens/revoke?id=${token!.id}`, { cookie })).html).not.toContain("No other token");
+  await it.post("/settings/tokens/revoke", { csrf, id: token!.id }, { cookie });
+  expect(textsOf((await it.get("/settings", { cookie })).html, ".notice")).toEqual([]);
 });
 
 test("a form that asks for what cannot be is shown again with what was typed", async () => {
