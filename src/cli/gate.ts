@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Command } from "commander";
 import { sha256 } from "../protocol/canonical.ts";
-import type { Gate } from "../protocol/project-files.ts";
+import { type Gate, REFERENCES } from "../protocol/project-files.ts";
 import type { Receipt } from "../protocol/receipt.ts";
 import { define, group } from "./command.ts";
 import { openProject } from "./local.ts";
@@ -68,12 +68,18 @@ async function runGate(gate: Gate, id: string, root: string, { out, world }: { o
       `the gate ${id} needs the lease ${gate.lease}: it runs only as a step of a run`,
       "Start a run of a workflow that has it as a step.",
     );
+  const named = gate.argv.join(" ").match(REFERENCES)?.[0];
+  if (named)
+    throw new CommandFailed(
+      `the gate ${id} is told ${named} of its run: it runs only as a step of a run`,
+      "Start a run of a workflow that has it as a step.",
+    );
   const given = gate.argv[0]!;
   const program = given.includes("/") ? (isAbsolute(given) ? given : join(root, given)) : Bun.which(given, { PATH: world.env["PATH"] ?? "" });
   if (!program) throw new CommandFailed(`the program ${given} of the gate ${id} is not installed`);
   const cwd = join(root, gate.cwd ?? ".");
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
-    throw new CommandFailed(`the gate ${id} runs in ${gate.cwd}, which is no folder of the repository`, "Correct its cwd in .kxm/gates.yaml.");
+    throw new CommandFailed(`the gate ${id} runs in ${gate.cwd}, which is no folder of the project`, "Correct its cwd in .kxm/gates.yaml.");
   const { timeoutMs = GATE_MS_DEFAULT } = gate;
   const late = AbortSignal.timeout(timeoutMs);
   const child = spawned([program, ...gate.argv.slice(1)], { cwd, env: world.env, json: out.json, signal: AbortSignal.any([late, world.stopping]) });

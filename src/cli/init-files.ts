@@ -12,6 +12,10 @@ limits:
   # maxRunDurationMs: 7200000
   # maxModelCost: 5
   # currency: USD
+# Several repositories, each at its folder below this one; without this, the one that holds the project.
+# repositories:
+#   - {id: main, path: .}
+#   - {id: api, path: services/api}
 `;
 
 const DEFAULT_WORKFLOW = `# What \`kxm run\` does without a name. A run starts at the first step; each outcome leads on by \`on\`, or to the next step when it passed.

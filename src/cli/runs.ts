@@ -106,7 +106,9 @@ function addReading(runs: Command): void {
       const verified = await project.runtime.get(`/v1/projects/${project.key}/runs/${runId}/receipt`);
       const { receipt, holds, why, content } = verified;
       out.result(verified, () => {
-        out.facts(Object.entries(receipt) as [string, string | number][]);
+        const commits = Object.entries(receipt.commits as Record<string, { base: string; head: string }>);
+        const text = commits.map(([id, { base, head }]) => `${id} ${base.slice(0, 12)} → ${head.slice(0, 12)}`).join(", ");
+        out.facts(Object.entries({ ...receipt, commits: text }) as [string, string | number][]);
         out.facts([["receipt", content]]);
         out.line(holds ? out.styled("good", "holds: the events are those of the receipt") : out.styled("bad", `does not hold: ${why}`));
       });

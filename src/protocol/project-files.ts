@@ -133,6 +133,9 @@ export const EFFECT_CLASSES = [
 ] as const;
 export type EffectClass = (typeof EFFECT_CLASSES)[number];
 
+/** What a gate may name of its run: {{commit}}, or {{commit.api}} of another repository than the first. */
+export const REFERENCES = /\{\{\s*(?:(branch|commit|base)(?:\.([a-z][a-z0-9_-]*))?|(runId|stepId))\s*\}\}/g;
+
 export const GateCommand = Closed(
   {
     kind: Type.Optional(Type.Literal("command")),

@@ -52,6 +52,7 @@ test("in an empty repository: init, run, list, show, receipt", async () => {
     steps: [{ id: "plan" }, { id: "work" }, { id: "review", status: "passed" }],
   });
   expect((await here("runs", "receipt")).out).toContain("holds");
+  expect((await here("runs", "receipt")).out).toMatch(/commits +main [0-9a-f]{12} → [0-9a-f]{12}/);
 }, 60_000);
 
 test("--json is one line per event, the last one the end of the run", async () => {
@@ -145,12 +146,13 @@ test("a gate by hand that cannot run says why in a sentence, and its answer is t
     ".kxm/gates.yaml",
     "schema: kxm.gate-registry.v1\ngates:\n" +
       "  plain: {argv: [./plain.txt]}\n  broken: {argv: [./broken]}\n  says: {argv: [./says]}\n  slow: {argv: [sleep, '60'], timeoutMs: 200}\n" +
-      "  nowhere: {argv: [./says], cwd: nowhere}\n",
+      "  nowhere: {argv: [./says], cwd: nowhere}\n  ofrun: {argv: [./says, '{{commit}}']}\n",
   );
   for (const [gate, sentence] of [
     ["plain", "the program ./plain.txt of the gate plain cannot be executed"],
     ["broken", "the program ./broken of the gate broken cannot be executed"],
-    ["nowhere", "the gate nowhere runs in nowhere, which is no folder of the repository"],
+    ["nowhere", "the gate nowhere runs in nowhere, which is no folder of the project"],
+    ["ofrun", "the gate ofrun is told {{commit}} of its run: it runs only as a step of a run"],
     ["slow", "the gate slow did not end within 0.2 s"],
   ]) {
     const { code, err, out } = await kxm("gate", "run", gate!);

@@ -2,12 +2,11 @@
 // lost makes the outcome uncertain. Answers the events that record what was seen.
 import { join } from "node:path";
 import { canonical, taggedSha256 } from "../../protocol/canonical.ts";
-import type { GateArtifacts, GateCommand } from "../../protocol/project-files.ts";
+import { type GateArtifacts, type GateCommand, REFERENCES } from "../../protocol/project-files.ts";
 import { type Receipt, receiptsIn } from "../../protocol/receipt.ts";
 import { environmentFor } from "../harness/environment.ts";
 import { notExecuted } from "../harness/launch.ts";
 import type { Failure } from "../harness/result.ts";
-import { REFERENCES } from "../project/repositories.ts";
 import type { NewEvent } from "../store/events.ts";
 import type { Work } from "./agent-attempt.ts";
 import { artifactPiece } from "./artifacts.ts";

@@ -3,13 +3,13 @@ import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import { sha256 } from "../../protocol/canonical.ts";
-import { AgentFile, CURRENCY_DEFAULT, type Gate, GatesFile, IDENTIFIER, PricesFile, ProjectFile } from "../../protocol/project-files.ts";
+import { AgentFile, CURRENCY_DEFAULT, type Gate, GatesFile, IDENTIFIER, PricesFile, ProjectFile, REFERENCES } from "../../protocol/project-files.ts";
 import { WorkflowFile } from "../../protocol/workflow-file.ts";
 import { checkFile } from "./check.ts";
 import { checkGraph } from "./graph.ts";
 import { type MemoryNote, readMemory } from "./memory.ts";
 import { type Problem, ProjectProblems, sortProblems } from "./problems.ts";
-import { REFERENCES, repositoriesOf } from "./repositories.ts";
+import { repositoriesOf } from "./repositories.ts";
 import { type Located, readYaml, YAML_BYTES_MAX } from "./yaml.ts";
 
 /** The folder of project files below the project's root. */

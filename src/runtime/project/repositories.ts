@@ -32,8 +32,5 @@ export const askedBy = (step: Step, repositories: Repository[]): Record<string, 
 export const granted = (asked: Record<string, Access>, ceilings: Record<string, Access>): Record<string, Access> =>
   Object.fromEntries(Object.entries(asked).map(([id, access]) => [id, least(access, ceilings[id] ?? "read")]));
 
-/** What a gate may name of its run: {{commit}}, or {{commit.api}} of another repository than the first. */
-export const REFERENCES = /\{\{\s*(?:(branch|commit|base)(?:\.([a-z][a-z0-9_-]*))?|(runId|stepId))\s*\}\}/g;
-
 /** Whether one folder of a project lies in another. */
 export const isWithin = (inner: string, outer: string): boolean => inner !== outer && (outer === "." || inner.startsWith(`${outer}/`));
