@@ -1,4 +1,5 @@
 // `kxm runs`: look at runs, decide what they wait for, and end or resolve them.
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
 import type { CommandKind, CommandPayload } from "../protocol/sync.ts";
@@ -39,10 +40,11 @@ export function addRuns(program: Command): void {
       const { status } = options;
       if (status !== undefined && !(RUN_STATUSES as readonly string[]).includes(status))
         throw new UsageError(`--status must be one of ${RUN_STATUSES.join(", ")}`);
-      const { runtime, key } = await openProject(world, { start: true });
-      const page = await runtime.runs(key, options);
+      const project = await openProject(world, { start: true });
+      const page = await project.runtime.runs(project.key, options);
       const rows = page.runs as Stored[];
       out.result({ runs: rows }, () => showList(out, rows));
+      if (rows.length === 0 && status === undefined) await noteFormerPlace(project, out);
     },
   });
   define<{ follow?: boolean }>(runs, {
@@ -263,6 +265,17 @@ async function runOf(project: LocalProject, given: string | undefined): Promise<
   return runs[0].runId;
 }
 
+/** A checkout that was moved is another one to the Runtime: what is kept under its former place is not lost. */
+async function noteFormerPlace({ runtime, key }: LocalProject, out: Output): Promise<void> {
+  const { projects } = (await runtime.get("/v1/projects")) as {
+    projects: { projectKey: string; projectId: string; projectRoot: string }[];
+  };
+  const id = projects.find(({ projectKey }) => projectKey === key)?.projectId;
+  const former = projects.find((one) => one.projectKey !== key && one.projectId === id && !existsSync(one.projectRoot));
+  if (former)
+    out.note(`runs of this project are kept for its checkout in ${former.projectRoot}, which is not there: put it back there to go on with them`);
+}
+
 const toneOf = (status: string) =>
   status === "completed" || status === "passed"
     ? "good"
@@ -325,7 +338,8 @@ function showRun(out: Output, run: View): void {
     ],
     "no steps",
   );
-  for (const line of saidLast(run)) out.line(line);
+  const said = saidLast(run);
+  if (said.length > 0) out.line(`\n${said.join("\n")}`);
   if (asked)
     out.line(
       `\nasks: ${visible(asked.content.question)}\n  decide: kxm runs approve ${run["runId"]}   or   kxm runs reject ${run["runId"]} --reason …`,

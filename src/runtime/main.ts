@@ -41,7 +41,7 @@ async function main(args: string[]): Promise<number> {
 async function run({ json, untilStdinEnds }: { json: boolean; untilStdinEnds: boolean }): Promise<number> {
   try {
     const supervisor = await startSupervisor({ env: process.env, version: VERSION, makeEngine });
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void supervisor.stop());
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(signal, () => void supervisor.stop());
     if (untilStdinEnds) void ended(process.stdin).then(() => supervisor.stop());
     const { runtimeId, port, generation, paths } = supervisor;
     const facts = { runtimeId, pid: process.pid, port, generation, stateRoot: paths.root };

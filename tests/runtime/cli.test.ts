@@ -175,6 +175,17 @@ test("a word that is no status and a harness that nobody has are mistakes, and t
   expect((await kxm("worker", "lst")).code).toBe(2);
 }, 60_000);
 
+test("a checkout that was moved says where its runs are kept", async () => {
+  const here = (...args: string[]) => kxmIn(join(base, "moving"), ...args);
+  sh(base, "git init -q moving");
+  await here("init");
+  await here("run", "hello");
+  sh(base, "mv moving moved");
+  const listed = await kxmIn(join(base, "moved"), "runs", "list");
+  expect([listed.code, listed.err]).toEqual([0, expect.stringContaining(`kept for its checkout in ${join(base, "moving")}`)]);
+  expect((await kxm("runs", "list")).err).toBe("");
+}, 60_000);
+
 test("a run that queues says its place and what is before it, and the status says where the log is", async () => {
   const put = (path: string, text: string) => writeFileSync(join(folder, path), text);
   const project = readFileSync(join(folder, ".kxm/project.yaml"), "utf8");

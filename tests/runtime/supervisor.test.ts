@@ -41,6 +41,7 @@ test("a Runtime keeps its id, gives its proof, and refuses a second one by name"
   expect(await refusalOf(findRuntime(folder.path))).toBe("runtime_not_running");
   await using third = await startRuntime(folder.path);
   expect(third.facts).toMatchObject({ runtimeId: first.facts!.runtimeId, generation: 2 });
+  expect(await third.kill("SIGHUP")).toBe(0); // its terminal was closed: it ends in order
 });
 
 test("of several that start at once in an empty folder one serves, and its token is the one in the file", async () => {

@@ -131,7 +131,7 @@ function echoed(work: Work, step: PlanStep, assignment: Assignment, prompt: stri
 
 /** Nothing is there to read when the program could not even be executed. */
 const notStarted = (words: string): Turn => ({
-  failure: { class: "harness_missing", sentence: `the program cannot be executed: ${words}`, retryable: false },
+  failure: { class: "harness_missing", sentence: `the program ${words}`, retryable: false },
   usage: { costKind: "unknown" },
 });
 

@@ -237,8 +237,8 @@ function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewE
   }
   const words = notExecuted(end.output);
   if (words !== undefined) {
-    const sentence = `the program ${gate.argv[0]} of the gate ${gateId} cannot be executed: ${words}`;
-    return closing(work, { failure: { class: "gate_missing", sentence, retryable: false }, wallMs: end.wallMs, tail });
+    const sentence = `the program ${gate.argv[0]} of the gate ${gateId} ${words}`;
+    return closing(work, { failure: { class: "gate_missing", sentence, retryable: false }, wallMs: end.wallMs });
   }
   const passed = end.output.exitCode === 0;
   const evidence = piece(context.newId, {

@@ -138,13 +138,14 @@ export function readOutput(folder: string): Output {
 }
 
 /**
- * Why the shell could not execute the program at all, in its words: an interpreter or a library that is missing. Undefined when the program ran, whatever
- * it ended with.
+ * Why the shell could not execute the program at all, as words for a sentence: its interpreter is missing. Undefined when the program ran, whatever it
+ * ended with.
  */
 export function notExecuted({ exitCode, stderr }: Output): string | undefined {
   if (exitCode !== 126 && exitCode !== 127) return undefined;
-  const said = new RegExp(`^${SHELL_NAME}: (?:line )?\\d+: (.+)`).exec(stderr)?.[1];
-  return said?.slice(0, 300);
+  // After the program's path, which nobody needs to read twice.
+  const said = new RegExp(`^${SHELL_NAME}: (?:line )?\\d+: .*?: (.+)`).exec(stderr)?.[1];
+  return said && `cannot be executed (${said.slice(0, 200)}): is the interpreter in its first line installed?`;
 }
 
 /** Removes an attempt's folder once all in it is recorded. */

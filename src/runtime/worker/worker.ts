@@ -24,6 +24,10 @@ const RECONNECT = { firstMs: 500, maxMs: 30_000 };
 /** How long a failed request waits before it is tried again. A quota needs more patience than a crash. */
 const AFTER_FAILURE = { firstMs: 2_000, maxMs: 300_000 };
 const AFTER_QUOTA = { firstMs: 60_000, maxMs: 1_800_000 };
+/** Failures that every request would meet, whatever it asks: all of them wait. After any other only the request that failed does. */
+const OF_THE_PROVIDER = ["quota_exhausted", "rate_limited", "provider_unavailable", "not_signed_in", "harness_missing"];
+/** Open requests that are looked at: more than so many that fail each time would keep later ones waiting. */
+const INBOX_MAX = 100;
 const SESSIONS_MAX = 200;
 const CUT = "\n[the answer was longer and is cut here]";
 
@@ -60,8 +64,11 @@ export class Worker {
   private wake = Promise.withResolvers<void>();
   private current: { message: Message; stop: Stop } | undefined;
   private sessions: Record<string, Session>;
+  /** Of failures of the provider, since the last answer. */
   private failures = 0;
   private notBefore = 0;
+  /** Requests that failed by themselves: how often, and until when each waits. */
+  private readonly retries = new Map<string, { failures: number; notBefore: number }>();
   private running: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: WorkerOptions) {
@@ -136,26 +143,32 @@ export class Worker {
         continue;
       }
       const woken = this.wake.promise;
-      const message = await this.next();
+      const { message, waitMs } = await this.next();
       if (message) await this.answer(message);
       else {
-        if (!this.ended) this.report_.state = this.report_.agentId ? "idle" : "connecting";
-        await Promise.race([woken, this.pause(INBOX_MS)]);
+        if (!this.ended) this.report_.state = waitMs !== undefined ? "backing_off" : this.report_.agentId ? "idle" : "connecting";
+        await Promise.race([woken, this.pause(Math.min(waitMs ?? INBOX_MS, INBOX_MS))]);
       }
     }
   }
 
-  private async next(): Promise<Message | undefined> {
+  /** The oldest request that does not wait after a failure; else how long the first of those that do still waits. */
+  private async next(): Promise<{ message?: Message; waitMs?: number }> {
     try {
       const { body } = await this.options.agent.ask("GET", "/v1/agents/{me}/inbox", {
-        query: { limit: 1 },
+        query: { limit: INBOX_MAX },
         timeoutMs: 10_000,
         signal: this.stopping.signal,
       });
-      return body.messages[0];
+      const open: Message[] = body.messages;
+      for (const id of this.retries.keys()) if (!open.some((one) => one.id === id)) this.retries.delete(id); // it has ended
+      const now = elapsed(this.options.clock);
+      const waits = open.map(({ id }) => Math.max(0, (this.retries.get(id)?.notBefore ?? 0) - now));
+      const due = waits.indexOf(0);
+      return due !== -1 ? { message: open[due] } : waits.length > 0 ? { waitMs: Math.min(...waits) } : {};
     } catch (error) {
       this.note(error);
-      return undefined;
+      return {};
     }
   }
 
@@ -202,11 +215,16 @@ export class Worker {
   }
 
   private failed(message: Message, failure: Failure): void {
-    this.failures++;
+    const shared = OF_THE_PROVIDER.includes(failure.class);
+    const failures = 1 + (shared ? this.failures : (this.retries.get(message.id)?.failures ?? 0));
     this.report_.failures++;
     const patience = failure.class === "quota_exhausted" || failure.class === "rate_limited" || !failure.retryable ? AFTER_QUOTA : AFTER_FAILURE;
-    const wait = backoffMs(this.failures, undefined, this.options.afterFailure ?? patience);
-    this.notBefore = elapsed(this.options.clock) + wait;
+    const wait = backoffMs(failures, undefined, this.options.afterFailure ?? patience);
+    const notBefore = elapsed(this.options.clock) + wait;
+    if (shared) {
+      this.failures = failures;
+      this.notBefore = notBefore;
+    } else this.retries.set(message.id, { failures, notBefore });
     this.report_.lastError = `${failure.class}: ${failure.sentence}`;
     this.report_.nextAttemptAt = new Date(this.options.clock.now() + wait).toISOString();
     // A session that cannot be taken up again must not fail every further try.

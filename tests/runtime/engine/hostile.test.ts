@@ -167,7 +167,9 @@ test("a gate whose program cannot be executed has shown nothing, also where a fa
   };
   const { reason, status } = await gateRun("#!/no/such/interpreter\n");
   expect(status).toBe("failed");
-  expect(reason).toStartWith("gate_missing: the program ./check of the gate g cannot be executed: ");
+  expect(reason).toStartWith("gate_missing: the program ./check of the gate g cannot be executed (");
+  expect(reason).not.toContain("worktrees");
+  expect(reason).toContain("): is the interpreter in its first line installed? (step check)");
   expect(adviceOn(reason)).toBeString();
   // What a program itself says with the same code is its answer.
   expect(await gateRun("#!/bin/sh\nexit 127\n")).toMatchObject({ status: "completed" });

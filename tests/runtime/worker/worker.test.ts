@@ -173,3 +173,44 @@ test("an answer that is too long is cut and says so; an empty one is still an an
   await add(world, spec("cat >/dev/null"));
   expect((await alice.get((await alice.send("empty")).id, 20_000)).reply!.content).toBe("(no text)");
 });
+
+test("a request that fails every time does not keep the others from their answers", async () => {
+  await using hub = await serveHub();
+  await using world = await openWorld({}, { hub: () => ({ url: hub.url, project: "demo" }), workerWaits: { firstMs: 3_600_000, maxMs: 3_600_000 } });
+  await add(world, spec("if grep -q poison; then exit 7; fi; echo fine"));
+  const alice = await asker(hub.url);
+  await present(world);
+  const bad = await alice.send("poison");
+  await until(async () => (await report(world)).failures === 1);
+  expect(await report(world)).toMatchObject({ state: "backing_off", nextAttemptAt: expect.any(String) });
+  const good = await alice.send("water");
+  expect((await alice.get(good.id, 20_000)).reply!.content).toBe("fine");
+  expect((await alice.get(bad.id)).status).toBe("delivered");
+  expect(await report(world)).toMatchObject({ turns: 1, failures: 1 });
+});
+
+test("a provider that is used up is asked by no request until its time has come", async () => {
+  await using hub = await serveHub();
+  await using world = await openWorld({}, { hub: () => ({ url: hub.url, project: "demo" }), workerWaits: { firstMs: 3_600_000, maxMs: 3_600_000 } });
+  process.env["OUT"] = join(world.base, "out");
+  world.put(
+    "bin/claude",
+    `#!/bin/sh\ncat >/dev/null; echo asked >>"${process.env["OUT"]}"; echo '{"type":"result","is_error":true,"result":"usage limit reached"}'\n`,
+  );
+  Bun.spawnSync(["chmod", "+x", `${world.root}/bin/claude`]);
+  const path = process.env["PATH"];
+  process.env["PATH"] = `${world.root}/bin:${path}`;
+  try {
+    await add(world, { name: "reviewer", harness: "claude" });
+    const alice = await asker(hub.url);
+    await present(world);
+    await alice.send("one");
+    await until(async () => (await report(world)).failures === 1);
+    await alice.send("two");
+    await until(async () => (await report(world)).state === "backing_off");
+    expect(await report(world)).toMatchObject({ lastError: expect.stringContaining("quota_exhausted"), failures: 1 });
+    expect(readFileSync(process.env["OUT"], "utf8")).toBe("asked\n");
+  } finally {
+    process.env["PATH"] = path;
+  }
+});
