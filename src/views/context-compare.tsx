@@ -3,17 +3,16 @@
 import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
-import { REASON_MAX } from "../protocol/limits.ts";
-import { act, fieldOf } from "./acts.tsx";
 import { here } from "./address.ts";
-import { KEY_MAX, type Names, Origin, valueOfForm } from "./context-value.tsx";
+import { Hidden, promoteQuestion, ReasonField, rejectQuestion } from "./context-decision.tsx";
+import { KEY_MAX, type Names, Origin } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
 import { stateLink } from "./links.ts";
 import { Ask, type Question } from "./question.tsx";
-import { type Screen, screen, type Visit } from "./screen.ts";
+import type { Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { PayloadDiff } from "./ui/diff.tsx";
-import { TextAreaField, TextField } from "./ui/form.tsx";
+import { TextField } from "./ui/form.tsx";
 import { changesIn, diffLines } from "./ui/line-diff.ts";
 import { Row, Section, SectionNote } from "./ui/page.tsx";
 import { Ref, Sub, shortId } from "./ui/reference.tsx";
@@ -24,7 +23,6 @@ import { Line } from "./ui/untrusted.tsx";
 
 /** Keys of a project that are looked at, and shown. */
 const KEYS_LOOKED_AT = 50;
-const EVIDENCE_MAX = 4_000;
 
 /** A key that says two things: its current values, and what is proposed against them. */
 export type Contradiction = { project: string; key: string; current: ContextItem[]; proposals: ContextItem[] };
@@ -190,66 +188,20 @@ export function questionsOf(of: Contradiction, url: URL): Question[] {
   const [left, right] = pairOf(of, url);
   const promotable = [left, right].filter(({ status }) => status === "proposed");
   const rivals = of.current.length > 1 ? [left, right].filter(({ status }) => status === "current") : [];
-  const only = promotable.length === 1;
+  const which = (id: string) => (promotable.length === 1 ? "the proposal" : shortId(id));
+  const asks = (word: "promote" | "reject", id: string) => ({
+    name: `${word}-${id}`,
+    button: `${word === "promote" ? "Promote" : "Reject"} ${which(id)}…`,
+  });
   return [
-    ...promotable.map(({ id }) => promoteQuestion(of, id, only)),
-    ...promotable.map(({ id }) => rejectQuestion(of, id, only)),
+    ...promotable.map(({ id }) => promoteQuestion({ ...of, id }, asks("promote", id))),
+    ...promotable.map(({ id }) => rejectQuestion({ ...of, id }, asks("reject", id))),
     ...rivals.map(({ id }) => keepQuestion(of, id)),
     bothQuestion(of, right),
   ];
 }
 
-const Hidden = ({ of: { project, key }, id }: { of: Contradiction; id: string }) => (
-  <>
-    <input type="hidden" name="project" value={project} />
-    <input type="hidden" name="key" value={key} />
-    <input type="hidden" name="proposal" value={id} />
-  </>
-);
 const common = { cancel: "Leave it", confirmKind: "primary" } as const;
-
-const promoteQuestion = (of: Contradiction, id: string, only: boolean): Question => ({
-  ...common,
-  name: `promote-${id}`,
-  button: `Promote ${only ? "the proposal" : shortId(id)}…`,
-  title: `Promote ${shortId(id)}?`,
-  action: "/context/promote",
-  confirm: "Promote",
-  fields: (field) => (
-    <>
-      <Hidden of={of} id={id} />
-      <p>It becomes what the key says now; what it said before is kept and ends.</p>
-      <TextAreaField
-        id={`${field}-evidence`}
-        name="evidence"
-        label="Evidence"
-        hint="one line each, at least one"
-        required
-        maxlength={EVIDENCE_MAX}
-        rows={3}
-      />
-    </>
-  ),
-});
-
-const rejectQuestion = (of: Contradiction, id: string, only: boolean): Question => ({
-  ...common,
-  name: `reject-${id}`,
-  button: `Reject ${only ? "the proposal" : shortId(id)}…`,
-  title: `Reject ${shortId(id)}?`,
-  action: "/context/reject",
-  confirm: "Reject",
-  fields: (field) => (
-    <>
-      <Hidden of={of} id={id} />
-      {reasonField(field, "Reason")}
-    </>
-  ),
-});
-
-const reasonField = (field: string, label: string) => (
-  <TextField id={`${field}-reason`} name="reason" label={label} hint="kept in the audit" required maxlength={REASON_MAX} />
-);
 
 const keepQuestion = (of: Contradiction, id: string): Question => ({
   ...common,
@@ -260,9 +212,9 @@ const keepQuestion = (of: Contradiction, id: string): Question => ({
   confirm: "Keep this one",
   fields: (field) => (
     <>
-      <Hidden of={of} id={id} />
+      <Hidden of={{ ...of, id }} />
       <p>Every other current value of the key ends; the history keeps them.</p>
-      {reasonField(field, "Reason")}
+      <ReasonField field={field} label="Reason" />
     </>
   ),
 });
@@ -276,43 +228,10 @@ const bothQuestion = (of: Contradiction, { id }: ContextItem): Question => ({
   confirm: "Keep both",
   fields: (field) => (
     <>
-      <Hidden of={of} id={id} />
+      <Hidden of={{ ...of, id }} />
       <p>No key says two things: {shortId(id)}, the value on the right, becomes current under another key; the other stays where it is.</p>
       <TextField id={`${field}-key`} name="newKey" label="Its key" value={of.key} required maxlength={KEY_MAX} />
-      {reasonField(field, "Why both hold")}
+      <ReasonField field={field} label="Why both hold" />
     </>
   ),
 });
-
-const decider = (visit: Visit, reason: string) => ({ promoter: visit.by.actor, ...visit.by, reason });
-
-const keep = screen({
-  method: "POST",
-  path: "/context/keep",
-  role: "admin",
-  run: (visit) => {
-    const { project, itemId, back } = valueOfForm(visit);
-    return act(visit, back, async () => {
-      const reason = fieldOf(visit.form, "reason", REASON_MAX);
-      await visit.hub.engine.write(project, (tx) => state.keepOnly(tx, decider(visit, reason), { project, itemId }));
-      return { tone: "ok", text: "The key says one thing again." };
-    });
-  },
-});
-
-const both = screen({
-  method: "POST",
-  path: "/context/both",
-  role: "admin",
-  run: (visit) => {
-    const { project, itemId, back } = valueOfForm(visit);
-    return act(visit, back, async () => {
-      const reason = fieldOf(visit.form, "reason", REASON_MAX);
-      const decision = { project, itemId, newKey: fieldOf(visit.form, "newKey", KEY_MAX), evidence: [reason.slice(0, KEY_MAX)] };
-      await visit.hub.engine.write(project, (tx) => state.keepBoth(tx, decider(visit, reason), decision));
-      return { tone: "ok", text: "Both are kept, each under its own key." };
-    });
-  },
-});
-
-export const screens: readonly Screen[] = [keep, both];

@@ -4,37 +4,26 @@ import type { ContextItemRow } from "../db/schema.ts";
 import type { Stores } from "../db/tx.ts";
 import * as state from "../hub/context/state.ts";
 import type { ContextItem } from "../protocol/context.ts";
-import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
-import { act, fieldOf, personOf } from "./acts.tsx";
+import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { here } from "./address.ts";
-import {
-  Compare,
-  type Contradiction,
-  Contradictions,
-  contradictionOf,
-  contradictionsOf,
-  screens as decisions,
-  questionsOf as decisionsOf,
-} from "./context-compare.tsx";
-import { type Names, namesOf, Origin, valueOfForm } from "./context-value.tsx";
+import { Compare, type Contradiction, Contradictions, contradictionOf, contradictionsOf, questionsOf as decisionsOf } from "./context-compare.tsx";
+import { promoteQuestion, rejectQuestion } from "./context-decision.tsx";
+import { type Names, namesOf, Origin } from "./context-value.tsx";
 import { domId } from "./dom-id.ts";
 import { FileLinks } from "./file-links.tsx";
 import { link, stateLink } from "./links.ts";
 import { projectsOf } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
 import { AskedHere, type Question } from "./question.tsx";
-import { type Screen, screen, type Visit } from "./screen.ts";
+import type { Screen, Visit } from "./screen.ts";
 import { Button } from "./ui/button.tsx";
 import { Command, Empty, Notice } from "./ui/feedback.tsx";
-import { TextAreaField, TextField } from "./ui/form.tsx";
 import { PageHead, Row, Section } from "./ui/page.tsx";
-import { Ref, shortId } from "./ui/reference.tsx";
+import { Ref } from "./ui/reference.tsx";
 import { Status, stateOf } from "./ui/status.tsx";
 import { Card, CardList, Pager, Table } from "./ui/table.tsx";
 import { Ago } from "./ui/time.tsx";
 import { Line, Untrusted } from "./ui/untrusted.tsx";
-
-const EVIDENCE_MAX = 4_000;
 
 type Place = { project: string; key: string };
 type ContextData = {
@@ -137,84 +126,10 @@ const Value = ({ item, names, visit, several, decides }: ValueProps) => {
 };
 
 /** Both decisions on a proposal. */
-const questionsOf = ({ id, project }: ContextItem): Question[] => {
-  const hidden = (
-    <>
-      <input type="hidden" name="project" value={project} />
-      <input type="hidden" name="proposal" value={id} />
-    </>
-  );
-  return [
-    {
-      name: "promote",
-      button: "Promote…",
-      title: `Promote ${shortId(id)}?`,
-      action: "/context/promote",
-      confirm: "Promote",
-      cancel: "Leave it",
-      confirmKind: "primary",
-      fields: (field) => (
-        <>
-          {hidden}
-          <p>It becomes what the key says now; the value before it is kept and ends.</p>
-          <TextAreaField
-            id={`${field}-evidence`}
-            name="evidence"
-            label="Evidence"
-            hint="one line each, at least one"
-            required
-            maxlength={EVIDENCE_MAX}
-            rows={3}
-          />
-        </>
-      ),
-    },
-    {
-      name: "reject",
-      button: "Reject…",
-      title: `Reject ${shortId(id)}?`,
-      action: "/context/reject",
-      confirm: "Reject",
-      cancel: "Leave it",
-      fields: (field) => (
-        <>
-          {hidden}
-          <TextField id={`${field}-reason`} name="reason" label="Reason" hint="kept in the audit" required maxlength={REASON_MAX} />
-        </>
-      ),
-    },
-  ];
-};
-
-const promote = screen({
-  method: "POST",
-  path: "/context/promote",
-  role: "admin",
-  run: (visit) => {
-    const { project, itemId: proposalId, back } = valueOfForm(visit);
-    return act(visit, back, async () => {
-      const lines = fieldOf(visit.form, "evidence", EVIDENCE_MAX).split("\n");
-      const evidence = lines.map((line) => line.trim()).filter(Boolean);
-      await visit.hub.engine.write(project, (tx) => state.promote(tx, { promoter: visit.by.actor, ...visit.by }, { proposalId, project, evidence }));
-      return { tone: "ok", text: "The value is promoted.", hint: "Agents of the project are told so from now on." };
-    });
-  },
-});
-
-const reject = screen({
-  method: "POST",
-  path: "/context/reject",
-  role: "admin",
-  run: (visit) => {
-    const { project, itemId: proposalId, back } = valueOfForm(visit);
-    return act(visit, back, async () => {
-      fieldOf(visit.form, "reason", REASON_MAX);
-      const { id, audit } = personOf(visit);
-      await visit.hub.engine.write(project, (tx) => state.reject(tx, { actor: id, ...audit }, { proposalId, project }));
-      return { tone: "ok", text: "The proposal is rejected." };
-    });
-  },
-});
+const questionsOf = (of: ContextItem): Question[] => [
+  promoteQuestion(of, { name: "promote", button: "Promote…" }),
+  rejectQuestion(of, { name: "reject", button: "Reject…" }),
+];
 
 const Current = ({ data: { current, next, projects }, visit }: { data: ContextData; visit: Visit }) => {
   const later = visit.url.searchParams.has("after");
@@ -333,4 +248,4 @@ const page = livePage<ContextData>({
   view: (data, visit) => <ContextView data={data} visit={visit} />,
 });
 
-export const screens: readonly Screen[] = [...page, ...decisions, promote, reject];
+export const screens: readonly Screen[] = page;

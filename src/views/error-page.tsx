@@ -6,6 +6,7 @@ import type { Html } from "./jsx/jsx-runtime.ts";
 import { Button } from "./ui/button.tsx";
 import { Flash } from "./ui/feedback.tsx";
 import { SoloLayout, THEME_COOKIE, themeOf } from "./ui/layout.tsx";
+import { Link } from "./ui/reference.tsx";
 
 type ErrorPageProps = {
   status: number;
@@ -32,7 +33,7 @@ export function errorPage({ status, message, hint, requestId, partial, meant, no
       </div>
       {meant && (
         <p>
-          Did you mean <a href={meant}>{meant}</a>?
+          Did you mean <Link href={meant}>{meant}</Link>?
         </p>
       )}
       <Button href="/" kind="primary">

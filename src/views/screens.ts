@@ -9,6 +9,7 @@ import * as budgets from "./budgets.tsx";
 import * as commands from "./commands.tsx";
 import * as compose from "./compose.tsx";
 import * as contextPage from "./context.tsx";
+import * as contextDecision from "./context-decision.tsx";
 import * as contextPool from "./context-pool.tsx";
 import * as costs from "./costs.tsx";
 import { navFragment } from "./frame.tsx";
@@ -81,6 +82,7 @@ export const SCREENS: readonly Screen[] = [
   ...journal.screens,
   ...listFiles.screens,
   ...contextPage.screens,
+  ...contextDecision.screens,
   ...contextPool.screens,
   ...settings.screens,
   ...settingsStore.screens,

@@ -32,7 +32,7 @@ const question = (visit: Visit, { title, short, head, children }: { title: strin
       <>
         <PageHead title={title} crumbs={crumbs(visit, short)} />
         <Section title={head} padded>
-          {children}
+          <div class="form">{children}</div>
         </Section>
       </>
     ),

@@ -171,7 +171,7 @@ test("an address that leads nowhere is a page with a way back for people, and JS
     expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
     expect(page.html).toContain('href="/"');
     expect(page.html).not.toContain("<script>alert");
-    expect(page.html.includes('Did you mean <a href="/runs">')).toBe(path.startsWith("/run"));
+    expect(page.html.includes('Did you mean <a class="link" href="/runs">')).toBe(path.startsWith("/run"));
   }
   for (const [path, headers] of [
     ["/nowhere", {}],
