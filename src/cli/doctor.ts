@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { askReady } from "../client/http.ts";
 import type { Figures } from "../db/figures.ts";
 import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { ago } from "./ago.ts";
 import { hubInstead, knownHub } from "./binding.ts";
 import { define } from "./command.ts";
@@ -138,7 +139,7 @@ function showExamination(out: Output, findings: Finding[], figures: Figures | un
       { title: "TABLE", value: ({ table }) => table },
       { title: "ROWS", value: (one) => one.rows.toLocaleString("en"), align: "right" },
       { title: "LAST DAY", value: (one) => one.rowsPerDay.toLocaleString("en"), align: "right" },
-      { title: "KEPT", value: ({ keptMs }) => (keptMs === null ? "after it ended" : `${Math.round(keptMs / 86_400_000)} d`) },
+      { title: "KEPT", value: ({ keptMs }) => (keptMs === null ? "after it ended" : `${Math.round(keptMs / DAY_MS)} d`) },
       { title: "STEADY AT", value: ({ steadyRows }) => steadyRows?.toLocaleString("en"), align: "right" },
     ],
     "",

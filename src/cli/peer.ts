@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { readFrames } from "../client/sse.ts";
 import type { Agent } from "../protocol/agents.ts";
 import type { Message } from "../protocol/messages.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import type { WorkflowRun } from "../protocol/workflows.ts";
 import { type Call, type CommandSpec, define, duration, type Ended, group } from "./command.ts";
 import { asAgent, defaultName, type Terminal } from "./identity.ts";
@@ -11,7 +12,6 @@ import { hasEnded, sentence, showAgents, showEnd, showFrame, showInbox, showMess
 import { findTarget, type TargetOptions, withTarget } from "./target.ts";
 import { readText } from "./text.ts";
 
-const DAY_MS = 86_400_000;
 const LONG_POLL_MS = 25_000;
 /** A stream alone is no sign of life: who follows says so this often. */
 const HEARTBEAT_MS = 10_000;

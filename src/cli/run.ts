@@ -1,6 +1,7 @@
 // `kxm run`: starts a run and shows it live until it ends.
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { isTerminal } from "../protocol/workflow-file.ts";
 import { hubInstead } from "./binding.ts";
 import { define, duration } from "./command.ts";
@@ -33,7 +34,7 @@ export function addRun(program: Command): void {
         .option("--file <path>", "read the prompt from a file, - for standard input")
         .option("-d, --detach", "return once the run exists")
         .option("--key <text>", "an idempotency key: the same key starts the same run once")
-        .option("--timeout <span>", "stop following after this long (exit code 4); the run goes on", duration(1000, 30 * 86_400_000)),
+        .option("--timeout <span>", "stop following after this long (exit code 4); the run goes on", duration(1000, 30 * DAY_MS)),
     run: async ({ args: [words], options, out, world }) => {
       const prompt = await promptOf(words, options.file, world);
       const project = await openProject(world, { start: true, check: true });

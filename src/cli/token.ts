@@ -1,13 +1,12 @@
 // `kxm token`: make, list and revoke tokens, as the admin of a hub.
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { TOKEN_SCOPES, type Token } from "../protocol/tokens.ts";
 import { ago } from "./ago.ts";
 import { define, duration, group } from "./command.ts";
 import { type Output, UsageError } from "./output.ts";
 import { asOperator, CLI_HEADERS, findTarget, type TargetOptions, withTarget } from "./target.ts";
-
-const DAY_MS = 86_400_000;
 
 type CreateOptions = TargetOptions & { scope?: (typeof TOKEN_SCOPES)[number]; agent?: string; name: string; expires?: number };
 

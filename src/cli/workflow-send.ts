@@ -2,20 +2,19 @@
 import type { Command } from "commander";
 import { ask } from "../client/http.ts";
 import { signedDelivery } from "../client/webhook-sender.ts";
+import { MINUTE_MS } from "../protocol/time.ts";
 import { define, duration } from "./command.ts";
 import { CommandFailed, type World } from "./output.ts";
 import { asProject, CLI_HEADERS, findTarget, type TargetOptions } from "./target.ts";
 import { readText } from "./text.ts";
 import { collect, pairs } from "./workflow.ts";
 
-const MINUTE = 60_000;
-
 type Sending = TargetOptions & { payload?: string; secretEnv: string; deliveryId?: string; timeout: number };
 const withSecret = (command: Command) =>
   command
     .option("--secret-env <name>", "environment variable that holds the shared secret", "KXM_WEBHOOK_SECRET")
     .option("--delivery-id <id>", "the same id again is the same delivery; made from the body when left out")
-    .option("--timeout <span>", "how long to wait for an answer", duration(1_000, 10 * MINUTE), 30_000);
+    .option("--timeout <span>", "how long to wait for an answer", duration(1_000, 10 * MINUTE_MS), 30_000);
 
 function secretOf(world: World, name: string): string {
   const secret = world.env[name]?.trim();

@@ -6,7 +6,6 @@ import type { Topic } from "./schema.ts";
 import { slot } from "./slots.ts";
 
 /** Milliseconds of one hour; `hour` in a row is the time divided by it. */
-export const HOUR_MS = 3_600_000;
 export type HourCount = { topic: Topic; type: string; hour: number; count: number };
 
 export function activityStore({ db, tables: { activityHours, activityCursors, events }, one, all, run, locked, now }: Dialect) {

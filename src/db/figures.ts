@@ -2,6 +2,7 @@
 import { lstatSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { AUDIT_RETENTION_MS, EVENT_RETENTION_MS, WAL_BYTES_MAX } from "../protocol/limits.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { type Ask, type Asking, askPostgres, askSqlite } from "./ask.ts";
 import { type Holder, readHolder } from "./holder.ts";
 import { MIGRATIONS } from "./migrate.ts";
@@ -40,7 +41,6 @@ export type Figures = {
 
 /** How long ended messages and events are kept, ms. */
 export type Kept = { messagesMs: number; eventsMs?: number; auditMs?: number };
-const DAY_MS = 86_400_000;
 const FREE_BYTES_MIN = 1_073_741_824;
 
 /** @param now hub time in ms */

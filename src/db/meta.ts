@@ -1,5 +1,6 @@
 // What the store knows about itself: its generation, how often it was restored, and from where fences go on. Written when a store is opened or restored.
 import { eq, isNull, sql } from "drizzle-orm";
+import { HOUR_MS } from "../protocol/time.ts";
 import type { Dialect } from "./dialect.ts";
 import { slot } from "./slots.ts";
 import type { Tx } from "./tx.ts";
@@ -77,7 +78,7 @@ export async function ensureGeneration(tx: Tx): Promise<string> {
 }
 
 /** Stands in for a number of restores that nobody knows any more: the hours since 1970 are more than any store was restored. Enough room until 2209. */
-export const unknownRestores = (now: number): number => Math.floor(now / 3_600_000);
+export const unknownRestores = (now: number): number => Math.floor(now / HOUR_MS);
 
 /**
  * Makes an older copy safe to serve: a new generation (cursors of before get `reset`), a fence floor above every fence ever granted, nobody signed in,

@@ -1,8 +1,8 @@
 // Refused credentials of one hub, counted per claimed identity and in all, so that guessing gets 429 while right credentials still pass.
 import { AUTH_FAILURES_PER_MINUTE_MAX } from "../protocol/limits.ts";
+import { MINUTE_MS } from "../protocol/time.ts";
 import { createRateLimit } from "./rate-limit.ts";
 
-const MINUTE_MS = 60_000;
 const ALL_MAX = 10 * AUTH_FAILURES_PER_MINUTE_MAX;
 
 /** Counts what was refused, over everything that one hub serves. */

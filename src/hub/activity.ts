@@ -1,7 +1,7 @@
 // How much happened, by hour, for charts. Counted from the event log in the background: what a chart shows may be a few seconds old, never wrong.
-import { HOUR_MS } from "../db/activity.ts";
 import type { Topic } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
+import { HOUR_MS } from "../protocol/time.ts";
 import type { Hub } from "./hub.ts";
 
 /** Events that one write counts. */

@@ -5,10 +5,9 @@ import type { CostRow, SyncRunRow } from "../db/schema.ts";
 import type { Stores, Tx } from "../db/tx.ts";
 import { COST_AMOUNT_MAX, COST_NAMES_MAX, COST_TOKENS_MAX } from "../protocol/limits.ts";
 import { NO_CURRENCY } from "../protocol/runs.ts";
+import { DAY_MS, HOUR_MS } from "../protocol/time.ts";
 import type { Used } from "./projection-usage.ts";
 
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
 /** Parts of a unit of money that are counted. */
 const MILLIONTHS = 1_000_000;
 /** A report about an older time is counted on the day this long ago. */

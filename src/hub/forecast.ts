@@ -1,10 +1,10 @@
 // What retention will delete next, and what within a day: counted by the indexes that retention itself uses, and no further than FORECAST_ROWS_MAX.
 import { type ByProject, type Due, TIMED, type Timed } from "../db/forecast.ts";
 import { FORECAST_ROWS_MAX, RETENTION_INTERVAL_MS } from "../protocol/limits.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import type { Hub } from "./hub.ts";
 import { type Kept, keptFor } from "./retention.ts";
 
-const DAY_MS = 86_400_000;
 const PROJECTS_MAX = 200;
 
 /** One kind of records. */

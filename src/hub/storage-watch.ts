@@ -1,7 +1,7 @@
 // Watches whether the store can be written and stays within its bounds, and says so to operators once per trouble, not once per request.
 // While nothing can be written the log of the process says it; the alert follows when the store takes it.
 import { WAL_BYTES_MAX } from "../protocol/limits.ts";
-import { iso } from "../protocol/time.ts";
+import { HOUR_MS, iso } from "../protocol/time.ts";
 import { raise } from "./alerts.ts";
 import type { Hub } from "./hub.ts";
 
@@ -20,7 +20,7 @@ export async function watchStorage(hub: Hub, trouble: StorageTrouble): Promise<{
   }
   if (walBytes !== undefined && walBytes > WAL_BYTES_MAX) {
     const summary = `The write-ahead log is ${Math.round(walBytes / 1_048_576)} MiB: some program keeps reading an old state of the data file`;
-    raised += await alert(hub, { kind: "wal_large", dedupeKey: iso(Math.floor(hub.clock() / 3_600_000) * 3_600_000), summary, data: { walBytes } });
+    raised += await alert(hub, { kind: "wal_large", dedupeKey: iso(Math.floor(hub.clock() / HOUR_MS) * HOUR_MS), summary, data: { walBytes } });
   }
   return { trouble: undefined, raised };
 }

@@ -5,13 +5,11 @@ import type { Stores, Tx } from "../db/tx.ts";
 import type { ArrivalCursor, ArrivalsOf } from "../db/webhook-arrivals.ts";
 import { HubError } from "../protocol/errors.ts";
 import { ARRIVALS_WAITING_MAX, COUNT_EXACT_MAX } from "../protocol/limits.ts";
-import { iso } from "../protocol/time.ts";
+import { DAY_MS, HOUR_MS, iso } from "../protocol/time.ts";
 import type { WebhookArrival } from "../protocol/webhook-arrivals.ts";
 import type { Hub } from "./hub.ts";
 import { short } from "./projection-section.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 const TEXT_MAX = 128;
 const REASON_MAX = 300;
 const FOLDS_MAX = 2_000; // definitions × reasons of one moment; beyond it nothing more is noted

@@ -1,5 +1,9 @@
 // Times: integer milliseconds inside, UTC ISO-8601 with milliseconds and Z on the wire.
 
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
 /** Milliseconds since 1970 → `2026-01-02T03:04:05.678Z`. */
 export const iso = (ms: number): string => new Date(ms).toISOString();
 

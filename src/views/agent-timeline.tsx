@@ -2,6 +2,7 @@
 /** @jsxImportSource #jsx */
 import type { MessageHead } from "../db/message-heads.ts";
 import type { AgentRow, EventRow } from "../db/schema.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { happening, namesIn } from "./happenings.tsx";
 import type { Child } from "./jsx/jsx-runtime.ts";
 import { agentLink, messageLink } from "./links.ts";
@@ -14,7 +15,6 @@ import { Clock, Day, took } from "./ui/time.tsx";
 import { Name } from "./ui/untrusted.tsx";
 
 const TIMELINE_ROWS = 30;
-const DAY_MS = 86_400_000;
 
 /** Below which number, id and event each source goes on. */
 type Place = { received: number; sent: string; seq: number };

@@ -4,6 +4,7 @@ import type { AuditFilter } from "../db/audit.ts";
 import type { AuditRow } from "../db/schema.ts";
 import * as audit from "../hub/audit.ts";
 import { AUDIT_RETENTION_MS, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../protocol/time.ts";
 import { here } from "./address.ts";
 import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
@@ -24,8 +25,7 @@ import { Line } from "./ui/untrusted.tsx";
 const QUALIFIERS = ["who", "action", "object", "since", "until"];
 const EXPORT_ROWS_MAX = 5_000;
 const EXPORT_PAGE = 500;
-const DAY_MS = 86_400_000;
-const SPANS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
+const SPANS: Record<string, number> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS, w: 7 * DAY_MS };
 
 type AuditData = {
   asked: Asked;

@@ -1,11 +1,12 @@
 // Budgets on the page of cost: what is left of each, setting one, changing and removing it. Viewers see them; operators set those of their projects.
 /** @jsxImportSource #jsx */
 import * as budgets from "../hub/budgets.ts";
-import { DAY_MS } from "../hub/costs.ts";
 import { HubError } from "../protocol/errors.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { act, fieldOf } from "./acts.tsx";
 import { link } from "./links.ts";
 import { amount } from "./money.ts";
+import { ProjectField } from "./project-field.tsx";
 import { Ask, type Question } from "./question.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Empty } from "./ui/feedback.tsx";
@@ -98,14 +99,12 @@ const AmountField = ({ id, value }: { id: string; value?: string }) => (
 
 const NewFields = ({ id, visit }: { id: string; visit: Visit }) => (
   <>
-    <SelectField
+    <ProjectField
       id={`${id}-of`}
       name="of"
       label="For"
-      options={[
-        ...(visit.session.project === null ? [{ value: ALL, text: "all projects together" }] : []),
-        ...visit.projects.map((name) => ({ value: name, text: visible(name) })),
-      ]}
+      projects={visit.projects}
+      first={visit.session.project === null ? { value: ALL, text: "all projects together" } : undefined}
       value={visit.project ?? ALL}
     />
     <SelectField

@@ -8,6 +8,7 @@ import { DELIVERIES, MAX_HOPS_DEFAULT } from "../protocol/messages.ts";
 import { personOf, refusal } from "./acts.tsx";
 import { agentLink, composeLink, link, messageLink } from "./links.ts";
 import { AgentStatus, harnessOf, type Presence, presenceAt } from "./presence.tsx";
+import { ProjectField } from "./project-field.tsx";
 import { type Answer, type Screen, screen, type Visit } from "./screen.ts";
 import { Button, Csrf } from "./ui/button.tsx";
 import { Command, Empty, Notice } from "./ui/feedback.tsx";
@@ -149,13 +150,13 @@ const ComposeForm = ({ choices, ...props }: FormProps & { choices: readonly Choi
 const Recipients = ({ draft, problems, visit: { project, projects } }: FormProps) => (
   <>
     {project === undefined && projects.length !== 1 && (
-      <SelectField
+      <ProjectField
         id="compose-project"
         name="project"
-        label="Project"
+        projects={projects}
+        first={{ value: "", text: "choose one" }}
         value={draft.project}
-        {...(problems.project && { error: problems.project })}
-        options={[{ value: "", text: "choose one" }, ...projects.map((name) => ({ value: name, text: name }))]}
+        error={problems.project || undefined}
       />
     )}
     {project === undefined && projects.length === 1 && <input type="hidden" name="project" value={draft.project} />}

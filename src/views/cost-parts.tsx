@@ -1,6 +1,7 @@
 // The parts of the page of cost: the figures, the bars, what it went to, the dearest runs. Pure functions of the page's data.
 /** @jsxImportSource #jsx */
-import { type CostSum, DAY_MS, dayOf, HOUR_MS, OTHERS } from "../hub/costs.ts";
+import { type CostSum, dayOf, OTHERS } from "../hub/costs.ts";
+import { DAY_MS, HOUR_MS } from "../protocol/time.ts";
 import { here } from "./address.ts";
 import { type CostData, PARTS } from "./costs.tsx";
 import { domId } from "./dom-id.ts";

@@ -4,6 +4,7 @@ import * as budgets from "../hub/budgets.ts";
 import * as costs from "../hub/costs.ts";
 import * as runList from "../hub/run-list.ts";
 import * as runtimes from "../hub/runtimes.ts";
+import { DAY_MS, HOUR_MS } from "../protocol/time.ts";
 import { here } from "./address.ts";
 import { Budgets, budgetQuestions } from "./budgets.tsx";
 import { ByTime, Dearest, Parts, Strip } from "./cost-parts.tsx";
@@ -60,11 +61,11 @@ async function load(visit: Visit): Promise<CostData> {
   const { read } = hub.engine;
   const days = daysOf(url);
   const part = partOf(url);
-  const since = costs.dayOf(now) - (days - 1) * costs.DAY_MS;
+  const since = costs.dayOf(now) - (days - 1) * DAY_MS;
   const projects = projectsOf(visit);
   const [range, hours, month, parts, runs, found, moving] = await Promise.all([
     days === 1 ? costs.byTime(read, projects, "hour", since) : costs.byTime(read, projects, "day", since),
-    costs.byTime(read, projects, "hour", now - (now % costs.HOUR_MS) - 23 * costs.HOUR_MS),
+    costs.byTime(read, projects, "hour", now - (now % HOUR_MS) - 23 * HOUR_MS),
     costs.byTime(read, projects, "day", costs.monthOf(now)),
     costs.byPart(read, projects, part, since),
     costs.dearestRuns(read, project, since, now),
@@ -153,7 +154,7 @@ const EXPORT: readonly ExportColumn<Line>[] = [
 ];
 
 async function exportCosts(visit: Visit): Promise<Response> {
-  const since = costs.dayOf(visit.now) - (daysOf(visit.url) - 1) * costs.DAY_MS;
+  const since = costs.dayOf(visit.now) - (daysOf(visit.url) - 1) * DAY_MS;
   const sums = await costs.byPart(visit.hub.engine.read, projectsOf(visit), partOf(visit.url), since);
   const lines = sums.flatMap((sum): Line[] => {
     const currencies = Object.keys(sum.costs);

@@ -7,6 +7,7 @@ import * as costs from "../hub/costs.ts";
 import { unheardOf } from "../hub/presence.ts";
 import * as runList from "../hub/run-list.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
+import { HOUR_MS } from "../protocol/time.ts";
 import type { AskedApproval } from "./approval-item.tsx";
 import { withMachine } from "./approvals.tsx";
 import { foldedHappenings, namesIn } from "./happenings.tsx";
@@ -24,7 +25,6 @@ const FEED_SHOWN = 12;
 const FEED_EVENTS = 120;
 const TIMES_LOOKED_AT = 200;
 const HOURS = 24;
-const HOUR_MS = 3_600_000;
 const ABOVE_ALL = "~";
 /** A lease this near to its end, in milliseconds and of its whole time, is about to run out. */
 const LAPSING_MS = 60_000;

@@ -78,19 +78,24 @@ const saveQuestion = (url: URL): Question | undefined => {
         <input type="hidden" name="place" value={list.place} />
         <input type="hidden" name="query" value={list.query} />
         <p>It gets a place of its own beside the others, with a live count. Only you see it.</p>
-        <TextField
-          id={`${id}-name`}
-          name="name"
-          label="Name"
-          hint="a saved list of the same name is replaced"
-          required
-          maxlength={SAVED_VIEW_NAME_MAX}
-          autofocus
-        />
+        <NameField field={id} hint="a saved list of the same name is replaced" />
       </>
     ),
   };
 };
+
+const NameField = ({ field, value, hint }: { field: string; value?: string; hint?: string }) => (
+  <TextField
+    id={`${field}-name`}
+    name="name"
+    label="Name"
+    {...(value !== undefined && { value })}
+    {...(hint !== undefined && { hint })}
+    required
+    maxlength={SAVED_VIEW_NAME_MAX}
+    autofocus
+  />
+);
 
 /** The dialog that the rail's button opens. */
 export const SaveDialog = ({ visit }: { visit: Visit }) => {
@@ -181,7 +186,7 @@ function questionsOf({ id, name }: savedViews.SavedView): [rename: Question, rem
       fields: (field) => (
         <>
           {which}
-          <TextField id={`${field}-name`} name="name" label="Name" value={name} required maxlength={SAVED_VIEW_NAME_MAX} />
+          <NameField field={field} value={name} />
         </>
       ),
     },

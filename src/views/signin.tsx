@@ -9,6 +9,7 @@ import { sha256 } from "../protocol/canonical.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
 import { SESSION_AGE_MS, SESSION_IDLE_MS } from "../protocol/limits.ts";
+import { HOUR_MS } from "../protocol/time.ts";
 import { ownAddress } from "./address.ts";
 import { cookieValues, csrfOf, sentCsrf, sessionCookie } from "./cookies.ts";
 import type { Html } from "./jsx/jsx-runtime.ts";
@@ -28,7 +29,7 @@ function page(hub: Hub, request: Request, back: string, notice?: Notice): Html {
         action="/signin"
         hub={new URL(request.url).host}
         command={`${hub.settings.commandName} open`}
-        idleHours={SESSION_IDLE_MS / 3_600_000}
+        idleHours={SESSION_IDLE_MS / HOUR_MS}
         back={back === "/" ? undefined : back}
         notice={notice}
       />

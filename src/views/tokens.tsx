@@ -4,9 +4,11 @@ import type { TokenRow } from "../db/schema.ts";
 import * as tokens from "../hub/tokens.ts";
 import { HubError } from "../protocol/errors.ts";
 import { newSecret } from "../protocol/ids.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { TOKEN_SCOPES } from "../protocol/tokens.ts";
 import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { link } from "./links.ts";
+import { ProjectField } from "./project-field.tsx";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { secretOnce } from "./secret-once.tsx";
 import { Button, Csrf } from "./ui/button.tsx";
@@ -17,11 +19,10 @@ import { Quiet, Sub } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
 import { Ago, Left } from "./ui/time.tsx";
-import { Line, visible } from "./ui/untrusted.tsx";
+import { Line } from "./ui/untrusted.tsx";
 
 const NAME_MAX = 64;
 const PROJECT_MAX = 128;
-const DAY_MS = 86_400_000;
 const DAYS_MAX = 366;
 const DAYS = ["7", "30", "90", "365"];
 const WHAT: Record<(typeof TOKEN_SCOPES)[number], string> = {
@@ -115,7 +116,6 @@ export const crumbs = (visit: Visit, text: string) => [{ text: "Settings", href:
 
 const formPage = (visit: Visit, refused?: FlashText) => {
   const { form, projects, session } = visit;
-  const all = session.project === null ? [{ value: "", text: "all projects" }] : [];
   return visit.page({
     title: "New token",
     place: "settings",
@@ -144,11 +144,11 @@ const formPage = (visit: Visit, refused?: FlashText) => {
                 options={TOKEN_SCOPES.map((scope) => ({ value: scope, text: WHAT[scope] }))}
                 value={form.get("scope") ?? "viewer"}
               />
-              <SelectField
+              <ProjectField
                 id="token-project"
                 name="of"
-                label="Project"
-                options={[...all, ...projects.map((name) => ({ value: name, text: visible(name) }))]}
+                projects={projects}
+                first={session.project === null ? { value: "", text: "all projects" } : undefined}
                 value={form.get("of") ?? visit.project ?? ""}
               />
               <SelectField

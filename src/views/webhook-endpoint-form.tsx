@@ -6,13 +6,13 @@ import { HubError } from "../protocol/errors.ts";
 import { newSigningSecret } from "../protocol/webhook-endpoints.ts";
 import { fieldOf, optionalFieldOf, refusal } from "./acts.tsx";
 import { link, webhookLink } from "./links.ts";
+import { ProjectField } from "./project-field.tsx";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { secretOnce } from "./secret-once.tsx";
 import { Button, Csrf } from "./ui/button.tsx";
 import { Command, Empty, Flash } from "./ui/feedback.tsx";
-import { Check, Choices, Fields, SelectField, TextField } from "./ui/form.tsx";
+import { Check, Choices, Fields, TextField } from "./ui/form.tsx";
 import { PageHead, Row, Section } from "./ui/page.tsx";
-import { visible } from "./ui/untrusted.tsx";
 
 const URL_MAX = 2000;
 const EVENTS_MAX = 1000;
@@ -26,11 +26,10 @@ const EndpointForm = ({ visit, refused }: { visit: Visit; refused?: FlashText })
       <Csrf token={visit.csrf} />
       {refused && <Flash {...refused} />}
       <Fields>
-        <SelectField
+        <ProjectField
           id="endpoint-project"
           name="project"
-          label="Project"
-          options={(visit.project === undefined ? projects : [visit.project]).map((name) => ({ value: name, text: visible(name) }))}
+          projects={visit.project === undefined ? projects : [visit.project]}
           value={form.get("project") ?? visit.project}
         />
         <TextField

@@ -3,6 +3,7 @@
 import type { ArrivalRow, DeliveryRow, WebhookRow } from "../db/schema.ts";
 import * as arrivals from "../hub/webhook-arrivals.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
+import { DAY_MS } from "../protocol/time.ts";
 import { ENDPOINTS_MAX } from "../protocol/webhook-endpoints.ts";
 import type { WorkflowDefinition } from "../protocol/workflows.ts";
 import { link, webhookLink } from "./links.ts";
@@ -23,7 +24,6 @@ import { Deliveries, NEWEST } from "./webhook-deliveries.tsx";
 const NEWEST_SHOWN = 10;
 const NOTICES_MAX = 2;
 
-const DAY_MS = 86_400_000;
 const NEVER: ReadonlyMap<string, number> = new Map();
 
 /** `day`: how many in the last 24 hours, by what was made of them. */

@@ -4,6 +4,7 @@ import type { CostRow } from "../../src/db/schema.ts";
 import * as budgets from "../../src/hub/budgets.ts";
 import * as costs from "../../src/hub/costs.ts";
 import { BUDGETS_MAX } from "../../src/protocol/limits.ts";
+import { DAY_MS } from "../../src/protocol/time.ts";
 import { range, WORLDS } from "../support/engines.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { testedEvent } from "../support/rows.ts";
@@ -54,7 +55,7 @@ describe.each(WORLDS)("budgets on %s", (_, open) => {
     expect(await alertsOf(fleet)).toEqual(["budget_near 1", "budget_over 1"]);
     const [over] = await fleet.world.engine.read.alerts.openPage("p", "~", 1);
     expect(over!.summary).toBe("The budget of this project for today is used up: 10.00 of 10.00 USD");
-    fleet.clock.now += costs.DAY_MS;
+    fleet.clock.now += DAY_MS;
     expect(await budgets.watch(fleet.hub)).toBe(1); // holds again
     await spend(fleet, 12);
     await budgets.watch(fleet.hub);
@@ -66,11 +67,11 @@ describe.each(WORLDS)("budgets on %s", (_, open) => {
     fleet.clock.now = Date.UTC(2026, 10, 29, 12);
     await set(fleet, 10, { period: "month" });
     await spend(fleet, 4);
-    fleet.clock.now += costs.DAY_MS;
+    fleet.clock.now += DAY_MS;
     await spend(fleet, 2, { unknown: 1 });
     await spend(fleet, 100, { currency: "EUR" });
     expect(await usesOf(fleet, ["p"])).toMatchObject([{ spent: 6, limit: 10, unknown: 1, level: "within" }]);
-    fleet.clock.now += costs.DAY_MS;
+    fleet.clock.now += DAY_MS;
     expect(await usesOf(fleet, ["p"])).toMatchObject([{ spent: 0, unknown: 0, level: "within" }]);
   });
 

@@ -5,11 +5,11 @@ import { keptFor, sweepOld } from "../../src/hub/retention.ts";
 import * as sync from "../../src/hub/sync.ts";
 import { COST_NAMES_MAX, COST_TOKENS_MAX, RETENTION_INTERVAL_MS } from "../../src/protocol/limits.ts";
 import type { SyncPayload } from "../../src/protocol/sync-event.ts";
+import { DAY_MS, HOUR_MS } from "../../src/protocol/time.ts";
 import { range, WORLDS } from "../support/engines.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { OTHER_RUNTIME, RUNTIME, syncEvent } from "../support/sync-events.ts";
 
-const { DAY_MS, HOUR_MS } = costs;
 type Report = {
   agent?: string;
   attempt?: number;

@@ -1,6 +1,6 @@
 // The wiki: a project's current state, knowledge and contradictions as Markdown pages for its repository, with what is wrong with them.
 import type { ContextItem } from "../../protocol/context.ts";
-import { iso } from "../../protocol/time.ts";
+import { DAY_MS, iso } from "../../protocol/time.ts";
 import type { Pool } from "./pool.ts";
 
 const ROOT = ".kxm/knowledge/wiki/";
@@ -88,7 +88,7 @@ function lintOf(state: ContextItem[], competing: string[], path: string, now: nu
       .filter(({ evidenceRefs }) => (evidenceRefs ?? []).length === 0)
       .map(({ stateKey }): WikiLint => ({ severity: "warning", rule: "no-evidence", path, message: `${stateKey} has no evidence` })),
     ...state
-      .filter(({ observedAt }) => observedAt !== undefined && now - Date.parse(observedAt) > STALE_DAYS * 86_400_000)
+      .filter(({ observedAt }) => observedAt !== undefined && now - Date.parse(observedAt) > STALE_DAYS * DAY_MS)
       .map(({ stateKey }): WikiLint => ({ severity: "info", rule: "stale", path, message: `${stateKey} was not confirmed for ${STALE_DAYS} days` })),
   ];
 }

@@ -1,5 +1,6 @@
 // One row per harness: how the program is started once, how the prompt goes in, how the result comes out, what it may do, and how to ask about it.
 import type { HarnessId } from "../../protocol/project-files.ts";
+import { HOUR_MS } from "../../protocol/time.ts";
 import type { Output } from "./launch.ts";
 import type { Turn } from "./result.ts";
 import { readClaude, readCodex, readCopilot, readGemini, readOpenCode, readPi, readPlain } from "./results.ts";
@@ -40,7 +41,6 @@ export type Row = {
   drainMs: number;
 };
 
-const HOUR_MS = 3_600_000;
 const model = (flag: string, start: Start, joined = false): string[] =>
   start.model ? [flag, joined ? `${start.model.provider}/${start.model.model}` : start.model.model] : [];
 
