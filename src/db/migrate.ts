@@ -11,6 +11,7 @@ import retiredAgents from "./migrations/0005_retired_agents.sql" with { type: "t
 import contextState from "./migrations/0006_context_state.sql" with { type: "text" };
 import upkeep from "./migrations/0007_upkeep.sql" with { type: "text" };
 import arrivals from "./migrations/0008_webhook_arrivals.sql" with { type: "text" };
+import retries from "./migrations/0009_retries.sql" with { type: "text" };
 import searchPostgres from "./migrations/postgres/0002_search.sql" with { type: "text" };
 import { StoreRefused } from "./refused.ts";
 
@@ -28,6 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0006_context_state", sqlite: contextState },
   { name: "0007_upkeep", sqlite: upkeep },
   { name: "0008_webhook_arrivals", sqlite: arrivals },
+  { name: "0009_retries", sqlite: retries },
 ];
 /** Marks a SQLite file as ours ("KXM1"), so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4b58_4d31;

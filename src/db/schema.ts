@@ -202,6 +202,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       updatedAt: integer(), // occurredAt of the newest folded event
       endedAt: integer(),
       projection: json<RunProjection>().notNull(), // steps, attempts, usage, blockers
+      retryOf: text(), // the run whose work it does again
     },
     (t) => [
       primaryKey({ columns: [t.projectId, t.runId] }),
@@ -210,6 +211,7 @@ export const defineTables = ({ table, text, integer, json, index, uniqueIndex, p
       index("sync_runs_status").on(t.project, t.status, t.lastReceivedAt, t.runId),
       index("sync_runs_held").on(t.project, t.lastReceivedAt, t.runId).where(sql`held > 0`),
       index("sync_runs_received").on(t.lastReceivedAt),
+      index("sync_runs_retry").on(t.projectId, t.retryOf, t.lastReceivedAt).where(sql`retry_of is not null`),
       index("sync_runs_ended").on(t.project, t.endedAt, t.status).where(sql`ended_at is not null`),
       check("sync_runs_held", sql`held >= 0`),
     ],

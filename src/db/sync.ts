@@ -45,6 +45,7 @@ function runRows({ db, tables: { syncRuns }, one, run, locked }: Dialect) {
         updatedAt: slot("updatedAt"),
         endedAt: slot("endedAt"),
         projection: slot("projection"),
+        retryOf: slot("retryOf"),
       })
       .where(ofRun),
   );
@@ -73,6 +74,14 @@ function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
         .orderBy(desc(syncRuns.lastReceivedAt), desc(syncRuns.runId))
         .limit(slot("limit")),
     );
+  const retries = all(
+    db
+      .select()
+      .from(syncRuns)
+      .where(and(eq(syncRuns.projectId, slot("projectId")), eq(syncRuns.retryOf, slot("runId"))))
+      .orderBy(desc(syncRuns.lastReceivedAt))
+      .limit(slot("limit")),
+  );
   const [pageOfProject, pageOfStatus, pageOfRuntime] = [page(ofProject), page(ofStatus), page(ofRuntime)];
   const counted = (where: typeof ofStatus) => {
     const rows = db.select({ one: sql`1` }).from(syncRuns).where(where).limit(slot("limit")).as("counted");
@@ -100,6 +109,8 @@ function runPages({ db, tables: { syncRuns }, one, all }: Dialect) {
     runsOfProject: (project: string, limit: number, after = FIRST_PAGE) => pageOfProject({ project, limit, ...after }),
     runsOfStatus: (project: string, status: string, limit: number, after = FIRST_PAGE) => pageOfStatus({ project, status, limit, ...after }),
     runsOfRuntime: (project: string, runtimeId: string, limit: number, after = FIRST_PAGE) => pageOfRuntime({ project, runtimeId, limit, ...after }),
+    /** The runs that do the work of a run again, the one that moved last first. */
+    retriesOf: (projectId: string, runId: string, limit: number) => retries({ projectId, runId, limit }),
     /** Counts stop at `limit`. */
     countRuns: (project: string, limit: number) => number(countOfProject({ project, limit })),
     countRunsOfStatus: (project: string, status: string, limit: number) => number(countOfStatus({ project, status, limit })),

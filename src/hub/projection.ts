@@ -97,7 +97,10 @@ function foldRun(run: SyncRunRow, { eventType, payload, occurredAt }: SyncEvent,
   const { projection } = run;
   if (eventType === "run.cancel_requested") projection.cancelRequestedAt = occurredAt;
   const again = eventType === "run.created" ? payload.suppliedRefs?.find(({ kind }) => kind === "run") : undefined;
-  if (again) projection.retryOf = { runId: again.id, ...stepOf(payload) };
+  if (again) {
+    projection.retryOf = { runId: again.id, ...stepOf(payload) };
+    run.retryOf = again.id;
+  }
   const { status } = payload;
   if (status === undefined) return;
   const at = milliseconds(occurredAt);

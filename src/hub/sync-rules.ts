@@ -231,6 +231,7 @@ const newRun = ({ projectId, runId, homeRuntimeId }: SyncEvent, project: string,
   startedAt: null,
   updatedAt: null,
   endedAt: null,
+  retryOf: null,
   projection: emptyProjection(),
 });
 

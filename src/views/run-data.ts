@@ -1,5 +1,5 @@
 // Everything the page of a run shows, as plain data: the folded projection, one page of events, its approvals, commands and machine.
-import type { RuntimeRow } from "../db/schema.ts";
+import type { RuntimeRow, SyncRunRow } from "../db/schema.ts";
 import * as approvals from "../hub/approvals.ts";
 import * as commands from "../hub/commands.ts";
 import * as runs from "../hub/runs.ts";
@@ -13,6 +13,7 @@ import { type EventsData, loadEvents } from "./run-events.tsx";
 import type { Visit } from "./screen.ts";
 
 const COMMANDS_SHOWN = 10;
+const RETRIES_SHOWN = 5;
 
 export type RunData = {
   run: RunDetail;
@@ -23,6 +24,8 @@ export type RunData = {
   outbox: OutboxReport | undefined;
   approvals: AskedApproval[];
   commands: Command[];
+  /** The runs that do its work again. */
+  retries: RunDetail[];
   events: EventsData;
   /** The first sequence that is held behind a gap. */
   heldFrom: number | undefined;
@@ -45,7 +48,14 @@ export async function loadRun(visit: Visit): Promise<RunData> {
     outbox: report?.outbox?.find((one) => one.projectId === projectId),
     approvals: await Promise.all((await approvals.ofRun(read, row)).map((approval) => withMachine(visit, approval))),
     commands: (await commands.ofRun(read, row, { after: Number.MAX_SAFE_INTEGER, limit: COMMANDS_SHOWN })).commands,
+    retries: await retriesOf(visit, row),
     events: await loadEvents(visit, projectId, runId),
     heldFrom: held > 0 ? await read.sync.nextSequence(projectId, runId, cursor) : undefined,
   };
+}
+
+async function retriesOf({ hub }: Visit, { projectId, runId }: SyncRunRow): Promise<RunDetail[]> {
+  const rows = await hub.engine.read.sync.retriesOf(projectId, runId, RETRIES_SHOWN);
+  const summaries = await runs.summaries(hub, rows);
+  return rows.map(({ projection }, index) => ({ ...summaries[index]!, projection }));
 }

@@ -178,13 +178,32 @@ const Picture = ({ data, visit }: { data: RunData; visit: Visit }) => {
   );
 };
 
+/** The runs that its work became again, with how they stand. */
+const Retries = ({ data: { retries, host }, now }: { data: RunData; now: number }) =>
+  retries.length === 0 ? null : (
+    <Section title="Run again as" count={retries.length}>
+      <Facts
+        rows={retries.map((one) => [
+          <Ref href={runLink(one.projectId, one.runId)}>
+            <Id value={one.runId} />
+          </Ref>,
+          <>
+            <RunStatus run={one} row={one} host={host} now={now} /> {fromWhere(one.projection.retryOf?.stepId)}
+          </>,
+        ])}
+      />
+    </Section>
+  );
+
+const fromWhere = (stepId: string | undefined): string => (stepId === undefined ? "from the beginning" : `from step ${visible(stepId)}`);
+
 /** The run whose work this one does again. */
 const Before = ({ run, before }: { run: RunDetail; before: NonNullable<RunDetail["projection"]["retryOf"]> }) => (
   <>
     <Ref href={runLink(run.projectId, before.runId)}>
       <Id value={before.runId} />
     </Ref>{" "}
-    {before.stepId === undefined ? "from the beginning" : <>from step {before.stepId}</>}
+    {fromWhere(before.stepId)}
   </>
 );
 
@@ -249,6 +268,7 @@ const RunView = ({ data, visit }: { data: RunData; visit: Visit }) => {
         main={
           <>
             <WhyNot data={data} visit={visit} />
+            <Retries data={data} now={visit.now} />
             {commands.length > 0 && (
               <Section title="What was asked of it" count={commands.length}>
                 <Inbox>

@@ -105,6 +105,7 @@ export const syncRunRow = (projectId: string, runId: string, over: Partial<SyncR
   startedAt: null,
   updatedAt: null,
   endedAt: null,
+  retryOf: null,
   projection: emptyProjection(),
   ...over,
 });

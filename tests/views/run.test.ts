@@ -91,6 +91,10 @@ test("an ended run is run again from the beginning or from a step it came to; th
   const page = await it.get(`/runs/${PROJECT_ID}/${next}`, { cookie });
   expect(textsOf(page.html, ".kv").join(" ")).toContain("from step fix");
   expect(attributesOf(page.html, ".kv a", "href")).toContain(PAGE);
+  const first = await it.get(PAGE, { cookie });
+  expect(attributesOf(first.html, ".kv a", "href")).toContain(`/runs/${PROJECT_ID}/${next}`);
+  expect(textsOf(first.html, ".kv").join(" ")).toContain("from step fix");
+  expect(attributesOf(page.html, ".kv a", "href")).not.toContain(`/runs/${PROJECT_ID}/${next}`);
 });
 
 test("an uncertain effect is resolved with what was found, why and on what grounds", async () => {
