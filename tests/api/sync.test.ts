@@ -1,5 +1,6 @@
 // The routes of Runtime presence and sync on both engines: what the wire contract promises, line by line.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import * as sync from "../../src/hub/sync.ts";
 import { canonical, taggedSha256 } from "../../src/protocol/canonical.ts";
 import { SYNC_HELD_BYTES_MAX, SYNC_HELD_EVENTS_MAX } from "../../src/protocol/limits.ts";
 import { type SyncEvent, syncEventProblem } from "../../src/protocol/sync-event.ts";
@@ -30,6 +31,27 @@ describe.each(WORLDS)("%s sync", (_, open) => {
   const outcomes = ({ body }: { body: any }) => body.results.map(({ outcome, code }: any) => (code ? `${outcome} ${code}` : outcome));
   const cursorOf = ({ body }: { body: any }, at = 0) => body.cursors[at]?.cursor;
   const count = (name: string) => it.hub.metrics.read().get(name as "sync_conflicts")!;
+
+  test("a project that asks who owns a run in the moment in which another claims it is told nothing of that run", async () => {
+    const of = run();
+    await push(syncEvents(1, 2, of), { project: "owner" });
+    const { engine } = it.hub;
+    // The owner is read before the other project's commit, the run after it.
+    const write: typeof engine.write = (project, rule) =>
+      engine.write(project, (tx) => {
+        const early = { ...tx.sync, owner: async () => undefined };
+        return rule(new Proxy(tx, { get: (target, part) => (part === "sync" ? early : Reflect.get(target, part)) }));
+      });
+    const hub = { ...it.hub, engine: { ...engine, read: engine.read, write } };
+    const answer = await sync.ingest(hub, { project: "thief", runtimeId: RUNTIME, events: syncEvents(1, 2, of) });
+    expect(answer.cursors).toEqual([]);
+    expect(answer.results.map(({ outcome, code }) => [outcome, code])).toEqual([
+      ["conflict", "sync_sequence_reused"],
+      ["conflict", "sync_sequence_reused"],
+    ]);
+    expect(JSON.stringify(answer)).not.toContain("sha256:");
+    expect((await it.hub.engine.read.sync.findRun(of.projectId, of.runId))!.project).toBe("owner");
+  });
 
   test("presence: 201 at first, 200 later; times are the hub's, registeredAt stays, an absent host is removed", async () => {
     const runtimeId = "rtm_presence000001";

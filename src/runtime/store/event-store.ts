@@ -127,9 +127,13 @@ function openConnection(options: StoreOptions) {
   return {
     tables: (): Stores => {
       if (trusted) return tables;
+      const { db } = tables.context;
       try {
-        tables.context.db.close();
+        if (db.inTransaction) db.run("rollback"); // or it keeps the file locked until its statements are collected
       } catch {} // it failed already
+      try {
+        db.close();
+      } catch {} // the same
       tables = connect();
       trusted = true;
       return tables;

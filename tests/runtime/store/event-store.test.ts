@@ -1,6 +1,6 @@
 // The event store: one transaction for event, projection, command and outbox row; one owner; one home.
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { chmodSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { RuntimeRefusal } from "../../../src/protocol/runtime-errors.ts";
 import { isSyncEvent } from "../../../src/protocol/sync-event.ts";
@@ -207,6 +207,30 @@ test("a store of a newer version and a file that is no store are refused by name
   const other = folder.file("other.db");
   openDatabase(other, changed).close();
   expect(refusal(() => store({ path: other }))).toBe("store_corrupt");
+});
+
+test.each([
+  ["was done all the same", true, 2],
+  ["was not done, and cannot be rolled back", false, 1],
+] as const)("after a COMMIT that failed and %s the store is opened anew and goes on from what is on the disk", (_, done, last) => {
+  using folder = temporaryFolder();
+  const events = store({ path: folder.file("run-events.db") });
+  const { runId } = events.commit((tx) => tx.createRun(aRun()));
+  const append = (status: "preparing" | "running") => events.commit((tx) => tx.append(runId, { type: "run.status_changed", payload: { status } }));
+  const { run } = Database.prototype;
+  const broken = spyOn(Database.prototype, "run").mockImplementation(function (this: Database, sql: string, ...rest: any[]) {
+    const answer = sql === "rollback" || (sql === "commit" && !done) ? undefined : run.call(this, sql, ...rest);
+    if (sql === "commit" || sql === "rollback") throw Object.assign(new Error("disk I/O error"), { name: "SQLiteError", code: "SQLITE_IOERR_FSYNC" });
+    return answer as ReturnType<typeof run>;
+  });
+  expect(refusal(() => append("preparing"))).toBe("store_unavailable");
+  broken.mockRestore();
+  expect(events.read.events.last(runId)).toBe(last);
+  append("running");
+  expect(events.read.events.last(runId)).toBe(last + 1);
+  expect(events.read.runs.state(runId)).toMatchObject({ status: "running", lastSequence: last + 1 });
+  expect(events.read.outbox.pending(0, 10)).toHaveLength(last + 1);
+  events.close();
 });
 
 test("an asynchronous rule is refused and leaves nothing", () => {

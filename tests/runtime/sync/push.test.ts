@@ -250,6 +250,22 @@ test("a hub that was restored from an older copy gets its lost events again, wit
   expect(world.events.read.outbox.counts()).toEqual({ pending: 0, acked: 11, refused: {} });
 });
 
+test("what a hub says of another project's run sends nothing of this one again", async () => {
+  using world = setup();
+  const runId = fill(world.events, 4);
+  await drain(world);
+  world.clock.advance(1000);
+  world.hub.failWith(({ body }) => {
+    if (!body?.events) return undefined;
+    const results = body.events.map(({ projectId, runId, sequence }: any) => ({ projectId, runId, sequence, outcome: "accepted" }));
+    return Response.json({ results, cursors: [{ projectId: "prj_another00000000", runId, cursor: 1 }] });
+  });
+  world.events.commit((tx) => tx.append(runId, { type: "run.status_changed", payload: { status: "running" } }));
+  expect(await drain(world, 10)).toBe(1);
+  expect(world.hub.pushes().map(({ rows }) => rows)).toEqual([4, 1]);
+  expect(world.events.read.outbox.counts()).toEqual({ pending: 0, acked: 5, refused: {} });
+});
+
 test("a parked row does not look like a restored hub, and a hub that always says zero does not keep us sending", async () => {
   using world = setup();
   const runId = fill(world.events, 4);
