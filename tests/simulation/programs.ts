@@ -195,7 +195,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
         return soon("worktree", schedule.between(1, 400), trouble);
       },
       restore: () => soon("restore", schedule.between(1, 50), () => []),
-      capture: ({ path, trees }) =>
+      capture: (_, { path, trees }) =>
         soon("capture", schedule.between(1, 100), () => {
           const commit = sha256(path.split("/").slice(-2).join("/")).slice(0, 40);
           const changed = { commit, added: [], modified: ["src/app.ts"], deleted: [], linesAdded: 3, linesRemoved: 1 };

@@ -140,7 +140,7 @@ async function conclude(work: Work, step: PlanStep, assignment: Assignment, end:
   const { context, run, attempt } = work;
   keepTranscript(context, run.runId, attempt.attemptId, "stdout", end.output.stdout);
   keepTranscript(context, run.runId, attempt.attemptId, "stderr", end.output.stderr);
-  const changes = await context.machine.worktrees.capture(attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
+  const changes = await context.machine.worktrees.capture(context.root, attempt.workspace, `${run.plan.workflowId}: ${step.id} (${run.runId})`);
   if (end.how === "stopped") return stopped(work, assignment, end.wallMs, read(end.output));
   const words = end.how === "ended" ? notExecuted(end.output) : undefined;
   const turn = words === undefined ? turnOf(end, read, attempt.timeoutMs) : notStarted(words);

@@ -49,29 +49,30 @@ export function carriedFrom(context: Reads, runId: string, stepId: string): { ca
  * @returns undefined when it may
  */
 export function whyNotFrom(now: Plan, before: Plan, { stepId, results, pinned }: Carried): string | undefined {
-  const index = new Map(now.steps.map(({ id }, at) => [id, at]));
-  const start = index.get(stepId);
-  if (start === undefined) return `the workflow ${now.workflowId} has no step ${stepId} any more`;
+  if (!now.steps.some(({ id }) => id === stepId)) return `the workflow ${now.workflowId} has no step ${stepId} any more`;
   if (now.requirePlanHash.includes(stepId) && pinned.planHash === undefined)
     return `${stepId} starts only once a plan is pinned, and the run had none`;
-  const graph = { routes: now.steps.map(({ routes }) => routes), index };
-  for (const [at, step] of now.steps.entries()) {
-    if (at === start || (step.kind !== "gate" && step.kind !== "approval")) continue;
-    const around = walk(graph, 0, (from, route) => from !== at || route.outcome !== "passed");
-    if (around.seen.has(start)) continue;
-    if (results[step.id]?.outcome !== "passed") return `the ${step.kind} ${step.id} comes before ${stepId}, and the run had not passed it`;
-    if (
-      meaningOf(now, step) !==
-      meaningOf(
-        before,
-        before.steps.find(({ id }) => id === step.id),
-      )
-    )
+  const passed = new Map(checksBefore(before, stepId).map((step) => [step.id, step]));
+  for (const step of checksBefore(now, stepId)) {
+    const then = passed.get(step.id);
+    if (!then || results[step.id]?.outcome !== "passed") return `the ${step.kind} ${step.id} comes before ${stepId}, and the run had not passed it`;
+    if (meaningOf(now, step) !== meaningOf(before, then))
       return `the ${step.kind} ${step.id} comes before ${stepId}, and it has changed since the run passed it`;
   }
   return undefined;
 }
 
+/** The gates and approvals without whose passing a run never comes to a step. */
+function checksBefore({ steps }: Plan, stepId: string): PlanStep[] {
+  const index = new Map(steps.map(({ id }, at) => [id, at]));
+  const graph = { routes: steps.map(({ routes }) => routes), index };
+  const target = index.get(stepId)!;
+  return steps.filter(({ kind, id }, at) => {
+    if (id === stepId || (kind !== "gate" && kind !== "approval")) return false;
+    return !walk(graph, 0, (from, route) => from !== at || route.outcome !== "passed").seen.has(target);
+  });
+}
+
 /** All that decides what passing a gate or an approval means. Where it leads does not. */
-const meaningOf = (plan: Plan, step: PlanStep | undefined): string =>
-  canonical(step ? [{ ...step, routes: [], outcomes: [] }, step.gate ? plan.gates[step.gate]! : null] : null);
+const meaningOf = (plan: Plan, step: PlanStep): string =>
+  canonical([{ ...step, routes: [], outcomes: [] }, step.gate ? plan.gates[step.gate]! : null]);

@@ -95,7 +95,8 @@ export const materialize = (root: string, workspace: Workspace): Promise<void> =
 /** Beside each workspace: says that git had finished with it. Without it, a start was cut short and nothing has worked there yet. */
 export const READY = ".ready";
 
-async function makeWorkspace(root: string, { path, trees }: Workspace): Promise<void> {
+async function makeWorkspace(root: string, workspace: Workspace): Promise<void> {
+  const { path, trees } = workspace;
   const outerFirst = trees.toSorted((a, b) => a.path.length - b.path.length);
   if (existsSync(path) && !existsSync(path + READY)) {
     for (const tree of outerFirst.toReversed())
@@ -103,20 +104,24 @@ async function makeWorkspace(root: string, { path, trees }: Workspace): Promise<
     rmSync(path, { recursive: true, force: true });
   }
   makeFolder(trees.some((tree) => tree.path === ".") ? dirname(path) : path);
-  for (const tree of outerFirst) await makeTree(join(root, tree.path), path, tree);
+  for (const tree of outerFirst) await makeTree(join(root, tree.path), workspace, tree);
   writeFileSync(path + READY, "");
 }
 
-async function makeTree(repository: string, workspace: string, { path, base, branch }: Tree): Promise<void> {
-  const folder = join(workspace, path);
-  if (existsSync(join(folder, ".git"))) return;
+async function makeTree(repository: string, workspace: Workspace, { path, base, branch }: Tree): Promise<void> {
+  const folder = join(workspace.path, path);
+  if (isTree(folder)) return;
+  // Whoever only reads here may not break it for the others; where somebody writes nothing is taken away.
+  if (workspace.access === "read") rmSync(folder, { recursive: true, force: true });
   if (path !== ".") {
-    requireInside(workspace, folder);
+    requireInside(workspace.path, folder);
     makeFolder(dirname(folder));
   }
   await git(repository, ["worktree", "prune"]);
   await git(repository, ["worktree", "add", "--quiet", "--force", ...(branch ? ["-B", branch] : ["--detach"]), folder, base]);
 }
+
+const isTree = (folder: string): boolean => existsSync(join(folder, ".git"));
 
 function makeFolder(folder: string): void {
   try {
@@ -141,8 +146,11 @@ const innerOf = ({ trees }: Workspace, outer: Tree): string[] =>
 /** Brings what was only to be read back to its commit; what a step left there was never allowed. Answers what it had left. */
 export async function restore(workspace: Workspace): Promise<string[]> {
   const left: string[] = [];
-  for (const tree of workspace.trees)
-    if (!tree.branch) left.push(...(await restoreTree(join(workspace.path, tree.path), tree, innerOf(workspace, tree))));
+  for (const tree of workspace.trees) {
+    const folder = join(workspace.path, tree.path);
+    // Without it git would take the repository that lies around the folder for the one that is meant.
+    if (!tree.branch && isTree(folder)) left.push(...(await restoreTree(folder, tree, innerOf(workspace, tree))));
+  }
   return left;
 }
 
@@ -156,21 +164,32 @@ async function restoreTree(folder: string, { path, base }: Tree, inner: string[]
 
 /**
  * Keeps what a write attempt did: commits what is uncommitted onto its branch. What it did where it was only to read is thrown away.
+ * @param root the project's root
  * @returns what changed since the base, by repository
+ * @throws RuntimeRefusal worktree_unusable when the attempt has taken a worktree away or put something else in its place
  */
-export async function capture(workspace: Workspace, message: string): Promise<Changes[]> {
+export async function capture(root: string, workspace: Workspace, message: string): Promise<Changes[]> {
   if (workspace.access === "read") return [];
   const changes: Changes[] = [];
   for (const tree of workspace.trees) {
-    const made = await captureTree(join(workspace.path, tree.path), tree, message, innerOf(workspace, tree));
+    if (!tree.branch) continue;
+    const folder = join(workspace.path, tree.path);
+    if (!isTree(folder) || (await storeOf(folder)) !== (await storeOf(join(root, tree.path))))
+      throw new RuntimeRefusal("worktree_unusable", `the step took the worktree of ${tree.id} away, or put something else in its place: ${folder}`);
+    const made = await captureTree(folder, tree, message, innerOf(workspace, tree));
     if (made) changes.push(made);
   }
   await restore(workspace);
   return changes;
 }
 
-async function captureTree(folder: string, { id, base, branch }: Tree, message: string, inner: string[]): Promise<Changes | undefined> {
-  if (!branch) return undefined;
+/** Where the repository of a folder keeps its objects; undefined when git cannot tell. */
+async function storeOf(folder: string): Promise<string | undefined> {
+  const { code, stdout } = await tryGit(folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+  return code === 0 ? realpathSync(stdout.trim()) : undefined;
+}
+
+async function captureTree(folder: string, { id, base, branch = "" }: Tree, message: string, inner: string[]): Promise<Changes | undefined> {
   await git(folder, ["add", "-A"]);
   // Not left out of the line above: git takes it amiss when what is left out is ignored as well.
   if (inner.length > 0) await git(folder, ["reset", "--quiet", "--", ...inner.map((path) => `:(literal)${path}`)]);

@@ -190,6 +190,31 @@ test.each<[string, Record<string, object>, string | undefined]>([
   else await expect(again(world, runId, "review")).rejects.toThrow(refusal);
 });
 
+test("a gate that the run passed once, and that has come before the step only since, is no proof of what the step begins with", async () => {
+  const rework = { passed: "$terminal", rework: { target: "code", maxTransitions: 2 } };
+  const steps = (order: object[]) => workflow(order, { limits: { maxTransitions: 10 } });
+  const code = { id: "code", kind: "agent", agent: "coder" };
+  const check = (passed: string) => ({ id: "check", kind: "gate", gate: "check", on: onGate(passed) });
+  // First the gate came after the review: it passed what was there before the rework.
+  await using world = await opened({
+    ".kxm/agents/reviewer.yaml": script(`cat >/dev/null; test "$(grep -c code code.txt)" = 1 && ${PASSED}`),
+    ".kxm/agents/last.yaml": script(`cat >/dev/null; echo '{"outcome":"rework"}'`),
+    ".kxm/workflows/main.yaml": steps([
+      code,
+      { ...REVIEW, on: { passed: "check" } },
+      check("last"),
+      { id: "last", kind: "agent", agent: "last", on: rework },
+    ]),
+  });
+  const runId = await world.start();
+  expect((await world.finished(runId)).status).toBe("failed");
+  world.put(
+    ".kxm/workflows/main.yaml",
+    steps([code, check("review"), { ...REVIEW, on: { passed: "last" } }, { id: "last", kind: "agent", agent: "last", on: rework }]),
+  );
+  await expect(again(world, runId, "review")).rejects.toThrow("check comes before review, and the run had not passed it");
+});
+
 test("a run whose commits are gone is refused before anything runs", async () => {
   await using world = await opened();
   const runId = await world.start();

@@ -121,7 +121,7 @@ describe.each<[string, Repository[], () => void]>([
     const work = await workspaceOf(repositories, "both", one.id, two.id);
     await materialize(root, work);
     for (const { path } of repositories) writeFileSync(join(work.path, path, "new.txt"), path);
-    const changes = await capture(work, "both");
+    const changes = await capture(root, work, "both");
     expect(changes).toMatchObject([
       { repositoryId: one.id, branch: "kxm/run_1/both", added: ["new.txt"], modified: [], deleted: [] },
       { repositoryId: two.id, branch: "kxm/run_1/both", added: ["new.txt"], modified: [], deleted: [] },
@@ -138,7 +138,7 @@ describe.each<[string, Repository[], () => void]>([
     writeFileSync(join(work.path, one.path, "new.txt"), "kept");
     const read = join(work.path, two.path);
     sh(read, "echo mine >a.txt && git commit -qam mine && echo loose >loose.txt");
-    expect(await capture(work, "half")).toMatchObject([{ repositoryId: one.id, added: ["new.txt"], modified: [] }]);
+    expect(await capture(root, work, "half")).toMatchObject([{ repositoryId: one.id, added: ["new.txt"], modified: [] }]);
     expect([sh(read, "git status --porcelain"), sh(read, "git rev-parse HEAD")]).toEqual(["", work.trees[1]!.base]);
     expect(existsSync(join(work.path, one.path, "new.txt"))).toBe(true);
   });
@@ -174,12 +174,42 @@ describe.each<[string, Repository[], () => void]>([
     const before = await listWorktrees(root, folder(), repositories);
     const keep = Object.fromEntries(before.map((report) => [report.repository, whyKeep(report)]));
     expect(keep).toEqual({ [one.id]: undefined, [two.id]: "1 files are not committed" } as never);
-    await capture(work, "kept");
+    await capture(root, work, "kept");
     for (const report of await listWorktrees(root, folder(), repositories)) await removeWorktree(root, report);
     expect(await listWorktrees(root, folder(), repositories)).toEqual([]);
     expect([existsSync(work.path), existsSync(`${work.path}.ready`)]).toEqual([false, false]);
     expect(sh(join(root, two.path), "git show --name-only --format= kxm/run_1/work")).toBe("mine.txt");
   });
+});
+
+test.each<[string, string]>([
+  ["is taken away", "rm -rf api && mkdir api && echo x >api/x.txt"],
+  [
+    "is replaced by another repository",
+    "rm -rf api && git init -q api && cd api && echo x >x.txt && git add -A && git -c user.name=A -c user.email=a@localhost commit -qm x",
+  ],
+])("a worktree that %s by the step is not taken for the repository: nothing is recorded of it", async (_, harm) => {
+  const shop = repository(".", { ".gitignore": "/api/\n" });
+  repository("api");
+  const work = await workspaceOf([SHOP, API], "work", "shop", "api");
+  await materialize(root, work);
+  sh(work.path, harm);
+  expect(await capture(root, work, "work").catch((error) => error)).toMatchObject({ code: "worktree_unusable" });
+  expect(sh(root, "git rev-parse HEAD kxm/run_1/work").split("\n")).toEqual([shop, shop]);
+  expect(sh(join(root, "api"), "git log --format=%s --all")).toBe("start");
+});
+
+test("a reading checkout that a step has broken is made anew for the next one", async () => {
+  repository(".", { ".gitignore": "/api/\n" });
+  repository("api");
+  const read = await workspaceOf([SHOP, API], "read");
+  await materialize(root, read);
+  for (const harm of ["rm -rf api", "rm -rf api/.git", "rm .git", "rm -rf api && mkdir api && touch api/x"]) {
+    sh(read.path, harm);
+    await materialize(root, read);
+    expect(await restore(read)).toEqual([]);
+    expect([text(read.path, "a.txt"), text(read.path, "api/a.txt")]).toEqual([".\n", "api\n"]);
+  }
 });
 
 test("a link in one repository does not lead the worktree of another one out of the workspace", async () => {

@@ -31,7 +31,7 @@ const reading = (): Workspace => ({ access: "read", path: join(base, "trees/run_
 const list = () => listWorktrees(root, join(base, "trees"), [MAIN]);
 const pinHead = async (folder: string) => (await pinHeads(folder, [MAIN]))["main"]!;
 /** What a writing attempt changed in its one repository. */
-const captured = async (workspace: Workspace, message: string) => (await capture(workspace, message))[0]!;
+const captured = async (workspace: Workspace, message: string) => (await capture(root, workspace, message))[0]!;
 const branchOf = ({ trees }: Workspace) => trees[0]!.branch;
 
 test("a repository without commits starts from an empty commit that is the same everywhere and on no branch", async () => {
@@ -87,7 +87,7 @@ test("many at once do not get in each other's way", async () => {
 test("what an attempt did is committed on its branch, by the user's own name, also what the agent committed or moved itself", async () => {
   const plain = writing();
   await materialize(root, plain);
-  expect(await capture(plain, "nothing")).toEqual([]);
+  expect(await capture(root, plain, "nothing")).toEqual([]);
   writeFileSync(join(plain.path, "b.txt"), "1\n2\n");
   const changes = await captured(plain, "work: b");
   expect(changes).toMatchObject({ branch: branchOf(plain), added: ["b.txt"], modified: [], deleted: [], linesAdded: 2, linesRemoved: 0 });
@@ -132,7 +132,7 @@ test("work that is kept nowhere else is never removed: uncommitted files, and co
   expect(whyKeep(of(read.path))).toBe("1 commits are on no branch");
   expect(of(work.path).bytes).toBeGreaterThan(0);
   for (const report of reports) await expect(removeWorktree(root, report)).rejects.toMatchObject({ code: "worktree_unproven" });
-  await capture(work, "kept");
+  await capture(root, work, "kept");
   sh(read.path, "git branch saved");
   for (const report of await list()) await removeWorktree(root, report);
   expect(await list()).toEqual([]);
