@@ -1,11 +1,12 @@
 // Every harness with its real program, offline against a stand-in of its provider: a turn becomes an outcome, a reader cannot write, a writer can, and a
 // refused sign-in is known for what it is. Runs with `npm run test:clients`.
 import { beforeAll, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ask } from "../../src/client/http.ts";
-import { HARNESS_TABLE } from "../../src/runtime/harness/table.ts";
-import { openWorld, workflow } from "../runtime/engine/world.ts";
+import { environmentFor } from "../../src/runtime/harness/environment.ts";
+import { commandLine, HARNESS_TABLE } from "../../src/runtime/harness/table.ts";
+import { openWorld, sh, workflow } from "../runtime/engine/world.ts";
 import { until } from "../runtime/runtime-process.ts";
 import { serveHub } from "../support/served.ts";
 import { installed, modelStandIn } from "./installed.ts";
@@ -187,3 +188,60 @@ test("a worker with a real program answers a message, and goes on in the same se
     Object.assign(process.env, before);
   }
 }, 300_000);
+
+/** What people have in their own settings: tools that they allowed once and for all. */
+const PERMISSIVE: Record<string, (files: Setup["files"]) => Setup["files"]> = {
+  claude: (files) => ({ ...files, ".claude/settings.json": { permissions: { allow: ["Bash", "Write"], defaultMode: "bypassPermissions" } } }),
+  codex: (files) => ({ ".codex/config.toml": `sandbox_mode = "danger-full-access"\n${files[".codex/config.toml"]}` }),
+  gemini: (files) => withSettings(files, ".gemini/settings.json", { tools: { allowed: ["run_shell_command", "write_file"] } }),
+  opencode: (files) => withSettings(files, ".config/opencode/opencode.jsonc", { agent: { build: { permission: { bash: "allow", edit: "allow" } } } }),
+  qwen: (files) => withSettings(files, ".qwen/settings.json", { tools: { allowed: ["run_shell_command"] }, permissions: { allow: ["Bash"] } }),
+};
+const withSettings = (files: Setup["files"], path: string, more: object): Setup["files"] => ({
+  ...files,
+  [path]: { ...(files[path] as object), ...more },
+});
+
+for (const harness of Object.keys(SETUPS))
+  test(`${harness}: going on in its session a reader still writes nothing, whatever its user allows, and a writer does`, async () => {
+    for (const access of ["read", "write"] as const) expect([access, await secondTurnWrites(harness, access)]).toEqual([access, access === "write"]);
+  }, 300_000);
+
+/** Two turns of one session with the real program; whether the second one could write. */
+async function secondTurnWrites(harness: string, access: "read" | "write"): Promise<boolean> {
+  const folder = mkdtempSync("/dev/shm/kxm-session-");
+  const at = (path: string) => join(folder, path);
+  for (const made of ["home", "work", "attempt"]) mkdirSync(at(made));
+  sh(at("work"), "git init -q");
+  try {
+    const row = HARNESS_TABLE[harness as "codex"];
+    let sessionId: string = crypto.randomUUID();
+    for (const resume of [false, true]) {
+      const { writes } = SETUPS[harness]!("http://127.0.0.1:1");
+      await using model = await modelStandIn(resume ? [writes, { text: "second" }] : [{ text: "first" }]);
+      const setup = SETUPS[harness]!(model.url);
+      for (const [path, content] of Object.entries(PERMISSIVE[harness]?.(setup.files) ?? setup.files)) {
+        mkdirSync(dirname(at(`home/${path}`)), { recursive: true });
+        writeFileSync(at(`home/${path}`), typeof content === "string" ? content : JSON.stringify(content));
+      }
+      const start = { access, sessionId, resume, folder: at("attempt"), ...(setup.model && { model: setup.model }) };
+      for (const [name, text] of Object.entries(row.files?.(start) ?? {})) writeFileSync(at(`attempt/${name}`), text);
+      const source = { ...process.env, ...setup.env, HOME: at("home"), TMPDIR: at("home"), PATH: `${programs}:${process.env["PATH"]}` };
+      const child = Bun.spawn(commandLine(row, start, "hello", (program) => join(programs, program))!, {
+        cwd: at("work"),
+        env: environmentFor(source, [...row.env, "PI_OFFLINE"], { ...row.settings?.(start) }),
+        stdin: new TextEncoder().encode("hello"),
+        stdout: "pipe",
+        stderr: "ignore",
+        timeout: 100_000,
+      });
+      const [stdout, exitCode] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+      const turn = row.read({ stdout, stderr: "", stdoutDropped: 0, stderrDropped: 0, exitCode });
+      expect([harness, turn.reply]).toEqual([harness, resume ? "second" : "first"]);
+      sessionId = turn.sessionId ?? sessionId;
+    }
+    return existsSync(at("work/made.txt"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -64,7 +64,13 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   }
   await prepareWorkspace(context, run, attempt);
   const full = composePrompt(run, step, { agentId: agent.id, workspace: attempt.workspace }, prompt);
-  const start = { access: attempt.workspace.access, model: agent.model, sessionId: attempt.conversation!, command: agent.command };
+  const start = {
+    access: attempt.workspace.access,
+    model: agent.model,
+    sessionId: attempt.conversation!,
+    folder: attempt.folder,
+    command: agent.command,
+  };
   const argv = commandLine(row, start, full, (program) => machine.programs.find(program, context.env, attempt.workspace.path));
   if (!argv) {
     const name = row.program ?? agent.command![0]!;
@@ -81,7 +87,15 @@ export async function workAgent(work: Work): Promise<NewEvent[] | undefined> {
   if (asked) return asked === "stop" ? stopped(work, assignment, 0) : undefined; // nothing began: what is to go on later begins then
   const launched = await startProgram(
     machine.programs,
-    { attemptId: attempt.attemptId, folder: attempt.folder, argv, cwd: attempt.workspace.path, env, stdin: row.prompt === "stdin" ? full : "" },
+    {
+      attemptId: attempt.attemptId,
+      folder: attempt.folder,
+      argv,
+      cwd: attempt.workspace.path,
+      env,
+      stdin: row.prompt === "stdin" ? full : "",
+      files: row.files?.(start),
+    },
     { confirm: work.confirm, record: (mark) => work.record(executing(run, attempt, assignment, { mark, version })) },
   );
   const end = await watchProgram(watching, { ...limit, limitMs }, launched.mark, launched.ended);

@@ -54,7 +54,7 @@ export async function startProgram(
   request: LaunchRequest,
   own: { confirm: () => void; record: (mark: ProcessMark) => void },
 ): Promise<Launched> {
-  programs.prepareFolder(request.folder, request.stdin);
+  programs.prepareFolder(request.folder, request.stdin, request.files);
   own.confirm();
   const launched = programs.launch(request);
   try {

@@ -41,6 +41,8 @@ export type LaunchRequest = {
   env: Record<string, string>;
   /** What the program reads; it ends after that. */
   stdin: string;
+  /** Files in its folder, by name. */
+  files?: Record<string, string>;
 };
 
 /** What a program left behind. */
@@ -49,10 +51,10 @@ export type Output = { stdout: string; stderr: string; stdoutDropped: number; st
 /** A program that was started and can be waited for. */
 export type Launched = { mark: ProcessMark; ended: Promise<void> };
 
-/** Writes what the program will read. Never touches what a shell has written already. */
-export function prepareFolder(folder: string, stdin: string): void {
+/** Writes what the program will read: its input, and files that its arguments name. Never touches what a shell has written already. */
+export function prepareFolder(folder: string, stdin: string, files: Record<string, string> = {}): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(join(folder, "stdin"), stdin, { mode: 0o600 });
+  for (const [name, text] of Object.entries({ ...files, stdin })) writeFileSync(join(folder, name), text, { mode: 0o600 });
 }
 
 /** Starts the program in a process group of its own. @throws Error when the system has no room for another process */

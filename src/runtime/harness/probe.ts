@@ -24,7 +24,7 @@ async function versionOf(row: Row, path: string, env: Record<string, string | un
   if (!row.version) return undefined;
   try {
     const child = Bun.spawn([path, ...row.version], {
-      env: environmentFor(env, row.env, row.settings?.({ access: "read", sessionId: "" }) ?? {}),
+      env: environmentFor(env, row.env, row.settings?.({ access: "read", sessionId: "", folder: "" }) ?? {}),
       stdin: "ignore",
       stdout: "pipe",
       stderr: "ignore",

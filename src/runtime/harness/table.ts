@@ -12,6 +12,8 @@ export type Start = {
   /** A new session gets this id, where the program takes one; `resume` goes on in it. */
   sessionId: string;
   resume?: boolean;
+  /** Private folder of the attempt, where the row's `files` lie. */
+  folder: string;
   /** Of an agent with the harness `command`. */
   command?: string[];
 };
@@ -27,6 +29,8 @@ export type Row = {
   prompt: "stdin" | "argument";
   /** Environment beyond the usual that the program needs for its own sign-in. */
   env: string[];
+  /** Files that `arguments` names, by their name in the attempt's folder. */
+  files?: (start: Start) => Record<string, string>;
   /** Settings made for every start. */
   settings?: (start: Start) => Record<string, string>;
   read: (output: Output) => Turn;
@@ -75,7 +79,8 @@ const codex: Row = {
     "exec",
     ...(start.resume ? ["resume", start.sessionId] : []),
     ...["--json", "--skip-git-repo-check"],
-    ...(start.resume ? [] : ["-s", start.access === "write" ? "workspace-write" : "read-only"]),
+    // As a setting, not with -s: a resumed thread takes no -s, and would fall back to whatever the user's own file says.
+    ...["-c", `sandbox_mode="${start.access === "write" ? "workspace-write" : "read-only"}"`],
     ...model("-m", start),
     "-",
   ],
@@ -89,12 +94,23 @@ const codex: Row = {
   drainMs: 5000,
 };
 
+const GEMINI_READER = "read-only.toml";
 const gemini: Row = {
   id: "gemini",
   program: "gemini",
   checked: { name: "@google/gemini-cli", version: "0.61.0" },
-  arguments: (start) => ["-o", "json", "--approval-mode", start.access === "write" ? "yolo" : "default", ...resume(start), ...model("-m", start)],
+  arguments: (start) => [
+    ...["-o", "json", "--approval-mode", start.access === "write" ? "yolo" : "default"],
+    ...(start.access === "write" ? [] : ["--admin-policy", `${start.folder}/${GEMINI_READER}`]),
+    ...resume(start),
+    ...model("-m", start),
+  ],
   prompt: "stdin",
+  // The mode alone gives way to tools that the user allows in their own settings.
+  files: (start): Record<string, string> =>
+    start.access === "write"
+      ? {}
+      : { [GEMINI_READER]: '[[rule]]\ntoolName = ["run_shell_command", "write_file", "replace"]\ndecision = "deny"\npriority = 999\n' },
   env: [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -117,18 +133,26 @@ function resume(start: Start): string[] {
   return start.resume ? ["--resume", start.sessionId] : [];
 }
 
+const DENIED = { edit: "deny", bash: "deny" };
+const OPENCODE_AGENTS = Object.fromEntries(["build", "plan", "general", "explore"].map((name) => [name, { permission: DENIED }]));
 const opencode: Row = {
   id: "opencode",
   program: "opencode",
   checked: { name: "opencode-ai", version: "1.18.33" },
-  arguments: (start) => ["run", "--format", "json", ...(start.resume ? ["-s", start.sessionId] : []), ...model("-m", start, true)],
+  arguments: (start) => [
+    ...["run", "--format", "json"],
+    ...(start.access === "write" ? [] : ["--agent", "build"]), // one of those that are denied below, whatever the user's own default is
+    ...(start.resume ? ["-s", start.sessionId] : []),
+    ...model("-m", start, true),
+  ],
   prompt: "stdin",
   env: ["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
-  // Its start would wait for a list of models and an update; a reader's own configuration is merged with the denials.
+  // Its start would wait for a list of models and an update. A reader's own configuration is merged with the denials; what it allows one of its agents
+  // would win over those for all.
   settings: (start): Record<string, string> => ({
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_AUTOUPDATE: "1",
-    ...(start.access === "read" && { OPENCODE_CONFIG_CONTENT: JSON.stringify({ permission: { edit: "deny", bash: "deny" } }) }),
+    ...(start.access === "read" && { OPENCODE_CONFIG_CONTENT: JSON.stringify({ permission: DENIED, agent: OPENCODE_AGENTS }) }),
   }),
   read: readOpenCode,
   resumes: true,
@@ -210,6 +234,7 @@ const qwen: Row = {
   checked: { name: "@qwen-code/qwen-code", version: "0.24.4" },
   arguments: (start) => [
     ...["-o", "stream-json", "--approval-mode", start.access === "write" ? "yolo" : "default"],
+    ...(start.access === "write" ? [] : ["--exclude-tools", "run_shell_command,write_file,edit,notebook_edit"]),
     ...(start.resume ? ["--resume", start.sessionId] : ["--session-id", start.sessionId]),
     ...model("-m", start),
   ],

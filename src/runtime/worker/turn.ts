@@ -59,7 +59,14 @@ export async function takeTurn(context: TurnContext, message: Message, session: 
     return { failure: { class: "interrupted", sentence: "the program was ended from outside", retryable: true }, usage: { costKind: "unknown" } };
   }
   const prompt = turnPrompt(spec, message);
-  const start = { access: workspace.access, model: spec.model, sessionId: session.id, resume: session.resume, command: spec.command };
+  const start = {
+    access: workspace.access,
+    model: spec.model,
+    sessionId: session.id,
+    resume: session.resume,
+    folder: watch.folder,
+    command: spec.command,
+  };
   const argv = commandLine(row, start, prompt, (program) => programs.find(program, context.env, workspace.path));
   if (!argv) {
     const name = row.program ?? spec.command![0]!;
@@ -69,7 +76,15 @@ export async function takeTurn(context: TurnContext, message: Message, session: 
     };
   }
   const env = environmentFor(context.env, [...row.env, ...(spec.env ?? [])], { ...row.settings?.(start), KXM_MESSAGE_ID: message.id });
-  const request = { attemptId, folder: watch.folder, argv, cwd: workspace.path, env, stdin: row.prompt === "stdin" ? prompt : "" };
+  const request = {
+    attemptId,
+    folder: watch.folder,
+    argv,
+    cwd: workspace.path,
+    env,
+    stdin: row.prompt === "stdin" ? prompt : "",
+    files: row.files?.(start),
+  };
   const launched = await startProgram(programs, request, { confirm: context.confirm, record: () => {} });
   return outcome(context, await watchProgram(context, watch, launched.mark, launched.ended), watch.folder, row.read);
 }

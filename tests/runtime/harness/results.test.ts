@@ -92,9 +92,14 @@ test("hostile output breaks no reader", () => {
       if (harness !== "command" && harness !== "echo") expect(read(harness, stdout).failure, `${harness} ${stdout.slice(0, 40)}`).toBeDefined();
 });
 
-const start = (more: Partial<Start> = {}): Start => ({ access: "read", sessionId: "11111111-2222-4333-8444-555555555555", ...more });
+const start = (more: Partial<Start> = {}): Start => ({
+  access: "read",
+  sessionId: "11111111-2222-4333-8444-555555555555",
+  folder: "/attempt",
+  ...more,
+});
 test("a reader gets no flag that lets it write, a writer is not asked, and the prompt is no argument", () => {
-  const freeing = /^(acceptEdits|yolo|--force|--allow-all-tools|workspace-write|--dangerously.*|bypassPermissions)$/;
+  const freeing = /^(acceptEdits|yolo|--force|--allow-all-tools|sandbox_mode="workspace-write"|--dangerously.*|bypassPermissions)$/;
   for (const row of Object.values(HARNESS_TABLE)) {
     if (!row.program) continue;
     const line = (one: Start) => commandLine(row, one, "THE PROMPT", (program) => `/bin/${program}`)!;
@@ -110,6 +115,12 @@ test("a reader gets no flag that lets it write, a writer is not asked, and the p
     expect(line(start()), row.id).not.toContain("THE PROMPT");
     expect(line(start({ resume: true })).join(" "), row.id).toContain("11111111-2222-4333-8444-555555555555");
     expect(commandLine(row, start(), "x", () => undefined)).toBeUndefined();
+    // Going on in a session gives nobody another right, and every file that is named is there.
+    const rights = (words: string[]) => words.filter((word) => freeing.test(word) || /read-only/.test(word));
+    for (const access of ["read", "write"] as const)
+      expect(rights(line(start({ access, resume: true }))), row.id).toEqual(rights(line(start({ access }))));
+    const named = line(start()).filter((word) => word.startsWith("/attempt/"));
+    expect(named).toEqual(Object.keys(row.files?.(start()) ?? {}).map((name) => `/attempt/${name}`));
   }
 });
 
