@@ -100,6 +100,29 @@ test.each<[string, object, object, string[]]>([
   expect(sh(world.root, "git status --porcelain")).toBe("");
 });
 
+test("a worktree stays while one that lies in it does, and both go when nothing is lost", async () => {
+  await using world = await openShop({
+    ".kxm/agents/a.yaml": writer("echo a >a.txt; echo a >services/api/a.txt"),
+    ".kxm/workflows/main.yaml": workflow([{ id: "code", kind: "agent", agent: "a" }]),
+  });
+  await world.finished(await world.start());
+  const clean = async () => world.call("POST", "/v1/projects/:projectKey/worktrees/clean");
+  const { worktrees } = await world.call("GET", "/v1/projects/:projectKey/worktrees");
+  const [inner, outer] = worktrees as { path: string; repository: string }[];
+  expect([inner!.repository, outer!.repository, inner!.path]).toEqual(["api", "shop", `${outer!.path}/services/api`]);
+  // The outer repository ignores the inner one: git itself would take it away with the outer worktree.
+  writeFileSync(join(inner!.path, "later.txt"), "somebody works here");
+  expect(await clean()).toEqual({
+    removed: [],
+    kept: [
+      { path: inner!.path, why: "1 files are not committed" },
+      { path: outer!.path, why: "a worktree in it stays" },
+    ],
+  });
+  sh(inner!.path, "git add -A && git commit -qm later");
+  expect(await clean()).toEqual({ removed: [inner!.path, outer!.path], kept: [] });
+});
+
 test("each member of a panel is held to its own ceiling", async () => {
   await using world = await openShop({
     ".kxm/agents/a.yaml": writer("sleep 0.2; echo a >a.txt; echo a >services/api/a.txt", { repositories: { api: "write" } }),

@@ -105,6 +105,23 @@ test("of a step that was entered more than once, the last time counts: the work 
   expect([fromCheck.status, sh(world.root, `git show ${fromCheck.repositories[0]!.head}:code.txt`)]).toEqual(["completed", "code\ncode"]);
 });
 
+test("attempts of one visit are one beginning: the step begins as it did at the first of them", async () => {
+  await using world = await opened({
+    ".kxm/workflows/main.yaml": workflow([
+      { id: "code", kind: "agent", agent: "coder" },
+      { id: "review", kind: "agent", agent: "reviewer", maxAttempts: 2 },
+    ]),
+    ".kxm/agents/reviewer.yaml": script(`cat >"$OUT.review"; test -f "$FIXED" && ${PASSED}`, { env: ["OUT", "FIXED"] }),
+  });
+  const first = await world.start();
+  await world.finished(first);
+  expect(entered(world, first)).toEqual(["code", "review", "review"]);
+  fix(world);
+  expect((await world.finished(await again(world, first, "review"))).status).toBe("completed");
+  const prompt = readFileSync(join(world.base, "out.review"), "utf8");
+  expect([prompt.includes("- code: passed"), prompt.includes("- review: ")]).toEqual([true, false]);
+});
+
 test("evidence that counts across attempts and the pinned plan go with it", async () => {
   await using world = await opened({
     ".kxm/agents/planner.yaml": script(`cat >/dev/null; echo '{"outcome":"passed","evidence":{"plan":"1. do it"}}'`),
@@ -166,6 +183,13 @@ test.each<[string, Record<string, object>, string | undefined]>([
     "the step is gone",
     { "workflows/main.yaml": workflow([...CHECKED, { ...REVIEW, id: "look" }].map((one) => ("gate" in one ? { ...one, on: onGate("look") } : one))) },
     "has no step review any more",
+  ],
+  [
+    "it needs a pinned plan now",
+    {
+      "workflows/main.yaml": workflow([...CHECKED, REVIEW], { planHash: { step: "code", evidenceKey: "plan" }, requirePlanHash: ["review"] }),
+    },
+    "review starts only once a plan is pinned",
   ],
   [
     "the step itself and its agent have changed",

@@ -212,6 +212,18 @@ test("a reading checkout that a step has broken is made anew for the next one", 
   }
 });
 
+test("a submodule that somebody has checked out in a worktree may hold work: the worktree stays", async () => {
+  repository("../origin");
+  repository(".");
+  sh(root, `git -c protocol.file.allow=always submodule --quiet add ${base}/origin api && git commit -qm submodule`);
+  const work = await workspaceOf([SHOP], "work", "shop");
+  await materialize(root, work);
+  sh(work.path, "git -c protocol.file.allow=always submodule --quiet update --init");
+  const [report] = await listWorktrees(root, folder(), [SHOP]);
+  await expect(removeWorktree(root, report!)).rejects.toMatchObject({ code: "repository_unusable" });
+  expect(existsSync(join(work.path, "api/a.txt"))).toBe(true);
+});
+
 test("a link in one repository does not lead the worktree of another one out of the workspace", async () => {
   repository(".", { ".gitignore": "/libs/\n" });
   repository("libs/lib");
