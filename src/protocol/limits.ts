@@ -119,6 +119,8 @@ export const WAL_BYTES_MAX = 67_108_864;
 export const PAGE_ROWS_DEFAULT = 50;
 export const PAGE_ROWS_MAX = 200;
 export const VIEW_ROWS_MAX = 50;
+/** Messages or runs that one confirmed act on everything that fits a filter takes. */
+export const BULK_ROWS_MAX = 500;
 /** Characters of the reason that a person gives for an act. */
 export const REASON_MAX = 1_000;
 /** Lists that one person may keep under a name, and characters of the name and of the filters. */

@@ -16,12 +16,15 @@ export const pagePath = ({ pathname }: URL): string => pathname.replace(/^\/ui(?
 export const fragmentHref = (url: URL): string => `/ui${pagePath(url)}${url.search}`;
 
 /** This page with some parameters changed (undefined removes one): filters, tabs, pages of a list. */
-export function here(url: URL, changes: Readonly<Record<string, string | undefined>> = {}): string {
+export const here = (url: URL, changes: Readonly<Record<string, string | undefined>> = {}): string => withQuery(pagePath(url), url, changes);
+
+/** Another address with all parameters of this page, some of them changed: a filter may have several `q`. */
+export function withQuery(path: string, url: URL, changes: Readonly<Record<string, string | undefined>> = {}): string {
   const query = new URLSearchParams(url.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value === undefined) query.delete(name);
     else query.set(name, value);
   }
   const text = query.toString();
-  return text === "" ? pagePath(url) : `${pagePath(url)}?${text}`;
+  return text === "" ? path : `${path}?${text}`;
 }

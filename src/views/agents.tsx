@@ -2,7 +2,7 @@
 /** @jsxImportSource #jsx */
 import type { AgentRow, LeaseRow } from "../db/schema.ts";
 import { COUNT_EXACT_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
-import { here } from "./address.ts";
+import { here, withQuery } from "./address.ts";
 import { agentsBehind, chosenOf, type Filter, filterOf, type Place, placeOf, QUALIFIERS, TABS, type Tab, writePlace } from "./agent-list.ts";
 import { type Need, presenceWith, type Work, type Works, worksOf } from "./agent-work.ts";
 import { download, type ExportColumn } from "./export.ts";
@@ -239,7 +239,7 @@ const isWhole = ({ prefix, machine }: Filter): boolean => prefix === "" && machi
 /** How many are shown, the list as a file, and the next page. */
 const Way = ({ data: { entries, next, filter, counts }, url }: { data: AgentsData; url: URL }) => {
   const count = counts[filter.show];
-  const file = (format: string) => link(`/agents/export/${format}`, Object.fromEntries(url.searchParams));
+  const file = (format: string) => withQuery(`/agents/export/${format}`, url);
   return (
     <Pager
       shown={

@@ -6,10 +6,12 @@ import * as mailbox from "../hub/mailbox.ts";
 import * as desk from "../hub/message-desk.ts";
 import * as messages from "../hub/messages.ts";
 import { HubError } from "../protocol/errors.ts";
-import { MESSAGE_CONTENT_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { BULK_ROWS_MAX, MESSAGE_CONTENT_MAX } from "../protocol/limits.ts";
 import { act, fieldOf, personOf, refusal } from "./acts.tsx";
+import type { Child } from "./jsx/jsx-runtime.ts";
 import { link, messageLink } from "./links.ts";
 import { visibleHead } from "./message-data.ts";
+import { findHeads, queryOf } from "./message-query.ts";
 import { type FlashText, type Screen, screen, type Visit } from "./screen.ts";
 import { Button, Csrf } from "./ui/button.tsx";
 import { PageHead, Row, Section } from "./ui/page.tsx";
@@ -17,6 +19,8 @@ import { Id, shortId } from "./ui/reference.tsx";
 import { Name, visible } from "./ui/untrusted.tsx";
 
 const THREAD_OPENED_MAX = 50;
+/** Messages that a question names; more are counted. */
+const NAMED_MAX = 20;
 
 /** Who acts, as a party to messages of a project. */
 const partyOf = (visit: Visit, project: string): messages.Party => ({ ...personOf(visit), project, name: "operator" });
@@ -55,6 +59,26 @@ const reply: Deed = async (visit, head) => {
   return { tone: "ok", text: `Replied to ${visible(head.senderName)}.` };
 };
 const DEEDS = { cancel, resend, dismiss } as const;
+type DeedName = keyof typeof DEEDS;
+/** The question before several are acted on, what it says, and what the button that acts says. */
+const QUESTIONS: Record<DeedName, { asks: string; says: string; note: string; does: string }> = {
+  cancel: {
+    asks: "Cancel",
+    says: "Nobody needs to answer them any more",
+    note: "recipients are told; work that has begun may go on",
+    does: "Cancel",
+  },
+  resend: { asks: "Send again", says: "Each is sent anew to its recipient", note: "the reply goes to who asked first", does: "Send again" },
+  dismiss: {
+    asks: "Put aside",
+    says: "They leave the dead letters",
+    note: "the list of all messages keeps them until retention takes them",
+    does: "Put aside",
+  },
+};
+/** Which messages a list can do this to: what is open, or what nobody answered. */
+export const deedsOf = (box: string): readonly DeedName[] => (box === "dead" ? ["resend", "dismiss"] : box === "open" ? ["cancel"] : []);
+export const askWord = (name: DeedName): string => QUESTIONS[name].asks;
 
 /** Opens the text of a message, or of every message shown in its thread. */
 const open: Deed = async (visit, head) => {
@@ -98,36 +122,73 @@ const askCancel = screen({
   },
 });
 
-/** What would be cancelled, by our ids. */
-const Ask = ({ visit: { csrf, project }, heads, action }: { visit: Visit; heads: readonly MessageHead[]; action: string }) => (
-  <>
-    <PageHead
-      title={heads.length === 1 ? "Cancel this message?" : `Cancel ${heads.length} messages?`}
-      crumbs={[{ text: "Messages", href: link("/messages", { project }) }, { text: "Cancel" }]}
-    />
-    <form method="post" action={action}>
-      <Csrf token={csrf} />
-      <input type="hidden" name="act" value="cancel" />
-      <input type="hidden" name="sure" value="1" />
-      <Section title="Nobody needs to answer them any more" note="recipients are told; work that has begun may go on" padded>
-        <ul>
-          {heads.map((head) => (
-            <li>
-              <Id value={head.id} whole /> <Name text={head.senderName} /> → <Name text={head.recipientName} />
-              <input type="hidden" name="pick" value={head.id} />
-            </li>
-          ))}
-        </ul>
-      </Section>
-      <Row>
-        <Button kind="danger" type="submit">
-          Cancel {heads.length === 1 ? "the message" : `${heads.length} messages`}
-        </Button>
-        <Button href={link("/messages", { project })}>Keep waiting</Button>
-      </Row>
-    </form>
-  </>
-);
+type AskProps = { visit: Visit; heads: readonly MessageHead[]; action: string; deed?: DeedName; rest?: Child };
+
+/** What would be done to which messages, by our ids: exactly those that the form names. @param rest what is said of those beyond them */
+const Ask = ({ visit: { csrf, project }, heads, action, deed = "cancel", rest }: AskProps) => {
+  const { asks, says, note, does } = QUESTIONS[deed];
+  const many = `${heads.length} ${heads.length === 1 ? "message" : "messages"}`;
+  return (
+    <>
+      <PageHead
+        title={heads.length === 1 ? `${asks} this message?` : `${asks} ${many}?`}
+        crumbs={[{ text: "Messages", href: link("/messages", { project }) }, { text: asks }]}
+        sub={[rest]}
+      />
+      <form method="post" action={action}>
+        <Csrf token={csrf} />
+        <input type="hidden" name="act" value={deed} />
+        <input type="hidden" name="sure" value="1" />
+        {heads.map(({ id }) => (
+          <input type="hidden" name="pick" value={id} />
+        ))}
+        <Section title={says} note={note} padded>
+          <ul>
+            {heads.slice(0, NAMED_MAX).map((head) => (
+              <li>
+                <Id value={head.id} whole /> <Name text={head.senderName} /> → <Name text={head.recipientName} />
+              </li>
+            ))}
+            {heads.length > NAMED_MAX && <li>and {heads.length - NAMED_MAX} more that were sent before these</li>}
+          </ul>
+        </Section>
+        <Row>
+          <Button kind={deed === "cancel" ? "danger" : "primary"} type="submit" disabled={heads.length === 0}>
+            {does} {heads.length === 1 ? "the message" : many}
+          </Button>
+          <Button href={link("/messages", { project, box: deed === "cancel" ? undefined : "dead" })}>
+            {deed === "cancel" ? "Keep waiting" : "Leave them"}
+          </Button>
+        </Row>
+      </form>
+    </>
+  );
+};
+
+/** Asks before something is done to everything that fits a filter: how many these are now, and which. */
+const matching = screen({
+  method: "GET",
+  path: "/messages/matching",
+  role: "operator",
+  run: async (visit) => {
+    const { url, project } = visit;
+    const query = queryOf(url);
+    const deed = deedsOf(query.box).find((name) => name === url.searchParams.get("act"));
+    if (!deed) throw new HubError("protocol_error", `this cannot be done to the box ${query.box}`);
+    const { heads, next, lookedAt } = await findHeads(visit, query, BULK_ROWS_MAX);
+    const filter = [...query.asked.qualifiers.map(({ key, value }) => `${key}:${value}`), query.asked.words].filter(Boolean).join(" ");
+    const of = filter === "" ? `all of the box ${query.box}` : `those of the box ${query.box} that fit ${visible(filter)}`;
+    const rest =
+      next === undefined ? of : `the newest of ${of}${lookedAt === undefined ? "" : ` among ${lookedAt} looked at`}; ask again for the others`;
+    const action = link("/messages/bulk", { project });
+    return visit.page({
+      title: `${QUESTIONS[deed].asks}?`,
+      place: "messages",
+      live: false,
+      children: <Ask visit={visit} heads={heads} action={action} deed={deed} rest={rest} />,
+    });
+  },
+});
 
 const bulk = screen({
   method: "POST",
@@ -139,20 +200,20 @@ const bulk = screen({
     const ids = [...new Set(visit.form.getAll("pick"))];
     const to = link("/messages", { project: visit.project, box: name === "cancel" ? undefined : "dead" });
     if (ids.length === 0) return visit.redirect(to, { tone: "attn", text: "Nothing was picked." });
-    if (ids.length > VIEW_ROWS_MAX) throw new HubError("protocol_error", `at most ${VIEW_ROWS_MAX} at once`);
+    if (ids.length > BULK_ROWS_MAX) throw new HubError("protocol_error", `at most ${BULK_ROWS_MAX} at once`);
     if (name === "cancel" && visit.form.get("sure") !== "1") {
       const heads = await Promise.all(ids.map((id) => visibleHead(visit, id)));
       const children = <Ask visit={visit} heads={heads} action={link("/messages/bulk", { project: visit.project })} />;
       return visit.page({ title: "Cancel messages", place: "messages", children });
     }
-    return visit.redirect(to, await onEach(visit, ids, DEEDS[name as keyof typeof DEEDS], name as keyof typeof DEEDS));
+    return visit.redirect(to, await onEach(visit, ids, DEEDS[name as DeedName], name as DeedName));
   },
 });
 
 const DONE = { cancel: "Cancelled", resend: "Sent again", dismiss: "Put aside" } as const;
 
 /** Each message for itself: one that is refused hurts none of the others. */
-async function onEach(visit: Visit, ids: readonly string[], deed: Deed, name: keyof typeof DEEDS): Promise<FlashText> {
+async function onEach(visit: Visit, ids: readonly string[], deed: Deed, name: DeedName): Promise<FlashText> {
   const refused: string[] = [];
   for (const id of ids) {
     try {
@@ -175,5 +236,6 @@ export const messageActs: readonly Screen[] = [
   onOne("resend", resend),
   onOne("dismiss", dismiss),
   askCancel,
+  matching,
   bulk,
 ];

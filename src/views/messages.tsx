@@ -4,11 +4,12 @@ import type { MessageHead } from "../db/message-heads.ts";
 import * as agents from "../hub/agents.ts";
 import { COUNT_EXACT_MAX } from "../protocol/limits.ts";
 import { DELIVERIES } from "../protocol/messages.ts";
-import { here } from "./address.ts";
+import { here, withQuery } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { composeLink, link, messageLink } from "./links.ts";
 import { chipsOf, countOver, keptBy, projectsOf, type Tallies, unknownValue } from "./listing.ts";
 import { livePage } from "./live-page.tsx";
+import { askWord, deedsOf } from "./message-acts.tsx";
 import { BOXES, type Box, type FoundHeads, findHeads, type MessageQuery, QUALIFIERS, queryOf, STATUS_WORDS, usualBox } from "./message-query.ts";
 import { DeliveryCell, isOpen } from "./message-state.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
@@ -175,7 +176,7 @@ const MessagesView = ({ data, visit }: { data: MessagesData; visit: Visit }) => 
       ) : (
         <Nothing query={query} lookedAt={data.found.lookedAt} />
       )}
-      <Way data={data} url={url} />
+      <Way data={data} url={url} deeds={acts ? deedsOf(query.box) : []} />
     </>
   );
 };
@@ -200,14 +201,22 @@ const Bulk = ({ box, csrf, project }: { box: Box; csrf: string; project?: string
   </BulkBar>
 );
 
-const Way = ({ data: { rows, found }, url }: { data: MessagesData; url: URL }) => {
-  const file = (format: string) => link(`/messages/export/${format}`, Object.fromEntries(url.searchParams));
+const Way = ({ data: { rows, found }, url, deeds }: { data: MessagesData; url: URL; deeds: ReturnType<typeof deedsOf> }) => {
+  const all = (act: string) => withQuery("/messages/matching", url, { after: undefined, act });
+  const file = (format: string) => withQuery(`/messages/export/${format}`, url);
   return (
     <Pager
       shown={
         <>
           {rows.length} shown, newest first{found.lookedAt !== undefined && `, of ${found.lookedAt.toLocaleString("en")} looked at`} · as{" "}
           <Link href={file("csv")}>CSV</Link> or <Link href={file("json")}>JSON</Link>
+          {rows.length > 1 &&
+            deeds.map((name) => (
+              <>
+                {" · "}
+                <Link href={all(name)}>{askWord(name)} all that fit…</Link>
+              </>
+            ))}
         </>
       }
       newer={url.searchParams.has("after") ? here(url, { after: undefined }) : undefined}

@@ -4,17 +4,18 @@ import * as commands from "../hub/commands.ts";
 import { hasEnded } from "../hub/projection.ts";
 import * as runs from "../hub/runs.ts";
 import { HubError } from "../protocol/errors.ts";
-import { REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
+import { BULK_ROWS_MAX, REASON_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import type { RunSummary } from "../protocol/runs.ts";
 import { act, fieldOf, refusal } from "./acts.tsx";
 import { commandsLink } from "./commands.tsx";
 import { link, runLink } from "./links.ts";
 import { runState } from "./run-status.tsx";
+import { cancellable } from "./runs.tsx";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { Button, Csrf } from "./ui/button.tsx";
 import { Command } from "./ui/feedback.tsx";
 import { Fields, TextField } from "./ui/form.tsx";
-import { Columns, PageHead, Row, Section } from "./ui/page.tsx";
+import { Columns, PageHead, Row, Section, SectionNote } from "./ui/page.tsx";
 import { Id, Ref } from "./ui/reference.tsx";
 import { Status } from "./ui/status.tsx";
 import { Table } from "./ui/table.tsx";
@@ -23,7 +24,7 @@ import { Line } from "./ui/untrusted.tsx";
 /** The picked runs that the session may see, each once. */
 async function picked({ hub, session }: Visit, picks: readonly string[]): Promise<RunSummary[]> {
   const found: RunSummary[] = [];
-  for (const pick of new Set(picks.slice(0, VIEW_ROWS_MAX))) {
+  for (const pick of new Set(picks.slice(0, BULK_ROWS_MAX))) {
     const [projectId = "", runId = ""] = pick.split("/");
     const run = await runs.find(hub, session.project, projectId, runId).catch((error) => {
       if (error instanceof HubError && error.code === "run_not_found") return undefined;
@@ -70,7 +71,10 @@ const question = screen({
   path: "/runs/cancel",
   role: "operator",
   run: async (visit) => {
-    const chosen = await picked(visit, visit.url.searchParams.getAll("pick"));
+    const { searchParams } = visit.url;
+    const fitting = searchParams.get("matching") === "1" ? await cancellable(visit, BULK_ROWS_MAX) : undefined;
+    const chosen = fitting?.runs ?? (await picked(visit, searchParams.getAll("pick")));
+    const shown = chosen.slice(0, VIEW_ROWS_MAX);
     return visit.page({
       title: "Cancel runs",
       place: "runs",
@@ -79,12 +83,16 @@ const question = screen({
           <PageHead
             title={`Cancel ${chosen.length} ${chosen.length === 1 ? "run" : "runs"}?`}
             crumbs={[{ text: "Runs", href: link("/runs", { project: visit.project }) }, { text: "Cancel" }]}
-            sub={["what runs is stopped first; what was done stays done"]}
+            sub={[
+              fitting &&
+                (fitting.more ? "the newest of those that fit the list; ask again for the others" : "all that fit the list and have not ended"),
+              "what runs is stopped first; what was done stays done",
+            ]}
           />
           <Section title="Chosen" count={chosen.length}>
             <Table
               caption="Runs to cancel"
-              rows={chosen}
+              rows={shown}
               id={({ runId }) => `chosen-${runId}`}
               columns={[
                 {
@@ -104,6 +112,7 @@ const question = screen({
                 },
               ]}
             />
+            {chosen.length > shown.length && <SectionNote>{`and ${chosen.length - shown.length} more that changed before these`}</SectionNote>}
           </Section>
           <Columns
             below
@@ -129,8 +138,9 @@ const cancel = screen({
   path: "/runs/cancel",
   role: "operator",
   run: async (visit) => {
-    const picks = visit.form.getAll("pick").slice(0, VIEW_ROWS_MAX);
-    const ask = link(`/runs/cancel?${picks.map((pick) => `pick=${encodeURIComponent(pick)}`).join("&")}`, { project: visit.project });
+    const picks = visit.form.getAll("pick").slice(0, BULK_ROWS_MAX);
+    const few = picks.slice(0, VIEW_ROWS_MAX); // an address holds no more
+    const ask = link(`/runs/cancel?${few.map((pick) => `pick=${encodeURIComponent(pick)}`).join("&")}`, { project: visit.project });
     if (!visit.form.has("reason")) return visit.redirect(ask);
     const sent: string[] = [];
     const refused: string[] = [];
@@ -147,11 +157,11 @@ const cancel = screen({
       }
       return sent.length === 0
         ? { tone: "bad", text: "Nothing was cancelled.", hint: refused.join(" ") || "None of the runs can be cancelled any more." }
-        : { tone: "ok", text: "Cancelling." };
+        : { tone: "ok", text: `Cancelling ${sent.length} ${sent.length === 1 ? "run" : "runs"}.` };
     });
     if (sent.length === 0) return answer;
     const left = refused.length > 0 && ({ tone: "attn", text: `${refused.length} left out.`, hint: refused.join(" ").slice(0, 1000) } as const);
-    return visit.redirect(commandsLink(sent), left || undefined);
+    return visit.redirect(sent.length <= VIEW_ROWS_MAX ? commandsLink(sent) : link("/runs", { project: visit.project }), left || undefined);
   },
 });
 

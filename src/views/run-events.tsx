@@ -5,11 +5,10 @@ import * as runs from "../hub/runs.ts";
 import { VIEW_ROWS_MAX } from "../protocol/limits.ts";
 import { NO_CURRENCY } from "../protocol/runs.ts";
 import type { SyncEvent } from "../protocol/sync-event.ts";
-import { here, pagePath } from "./address.ts";
+import { here, pagePath, withQuery } from "./address.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX } from "./file-links.tsx";
 import type { Child } from "./jsx/jsx-runtime.ts";
-import { link } from "./links.ts";
 import { amount, tokens } from "./money.ts";
 import { type Screen, screen, type Visit } from "./screen.ts";
 import { EventList, type EventRow } from "./ui/feed.tsx";
@@ -236,7 +235,7 @@ export const Events = ({ data, cursor, total, visit }: { data: EventsData; curso
   const [place, other] = forward ? ["after", "before"] : ["before", "after"];
   const to = (changes: Record<string, string | undefined>) => `${here(url, { event: undefined, ...changes })}#events`;
   const filter = filterOf(url);
-  const file = (format: string) => link(`${pagePath(url)}/export/${format}`, Object.fromEntries(url.searchParams));
+  const file = (format: string) => withQuery(`${pagePath(url)}/export/${format}`, url);
   const shown =
     data.lookedAt !== undefined
       ? `${data.rows.length} among the ${data.lookedAt.toLocaleString("en")} that were looked at`

@@ -3,7 +3,8 @@
 import { hasEnded } from "../hub/projection.ts";
 import * as runList from "../hub/run-list.ts";
 import { COUNT_EXACT_MAX, PAGE_ROWS_MAX, VIEW_ROWS_MAX } from "../protocol/limits.ts";
-import { here } from "./address.ts";
+import type { RunSummary } from "../protocol/runs.ts";
+import { here, withQuery } from "./address.ts";
 import { domId } from "./dom-id.ts";
 import { download, type ExportColumn } from "./export.ts";
 import { EXPORT_ROWS_MAX, FileLinks } from "./file-links.tsx";
@@ -18,7 +19,7 @@ import { Track } from "./ui/charts.tsx";
 import { Command, Empty, Notice } from "./ui/feedback.tsx";
 import { FilterBar, Tabs } from "./ui/filter.tsx";
 import { PageHead } from "./ui/page.tsx";
-import { Id, Ref, Sub } from "./ui/reference.tsx";
+import { Id, Link, Ref, Sub } from "./ui/reference.tsx";
 import { BulkBar, Pager, Table } from "./ui/table.tsx";
 import { Ago, Lasting } from "./ui/time.tsx";
 import { Line } from "./ui/untrusted.tsx";
@@ -28,6 +29,8 @@ const QUALIFIERS = ["status", "kind", "runtime", "workflow"];
 const PROJECTS_COUNTED_MAX = 10;
 const RUNTIMES_ASKED = 500;
 const BULK = "runs-bulk";
+/** Pages of the list that are looked at for what can be cancelled together. */
+const LOOKS_MAX = 10;
 
 const TABS: readonly (readonly [runList.RunView, string])[] = [
   ["moving", "Moving"],
@@ -83,6 +86,25 @@ async function load(visit: Visit): Promise<RunsData> {
   const counted = projects.length > PROJECTS_COUNTED_MAX ? [] : TABS;
   const counts = await Promise.all(counted.map(async ([name]) => [name, await runList.count(hub, projects, name)] as const));
   return { projects, view: filter.view, asked, runs, next, counts: new Map(counts) };
+}
+
+/** Runs that fit the address and have not ended, the newest change first, at most `limit`: what can be cancelled together. `more`: there may be others. */
+export async function cancellable(visit: Visit, limit: number): Promise<{ runs: RunSummary[]; more: boolean }> {
+  const projects = projectsOf(visit);
+  const filter = { ...(await filterOf(visit, projects, askedOf(visit.url, QUALIFIERS))), kind: "runtime" as const };
+  const runs: RunSummary[] = [];
+  let after: runList.RunPlace | undefined;
+  for (let looks = 0; looks < LOOKS_MAX; looks++) {
+    const page = await runList.list(visit.hub, projects, filter, { after, limit: PAGE_ROWS_MAX });
+    for (const one of page.runs) {
+      if (one.kind !== "runtime" || !isPickable(one)) continue;
+      if (runs.length === limit) return { runs, more: true };
+      runs.push(one.run);
+    }
+    if (!page.next) return { runs, more: false };
+    after = page.next;
+  }
+  return { runs, more: true };
 }
 
 /** For saved views. */
@@ -275,6 +297,12 @@ const RunsView = ({ data, visit }: { data: RunsData; visit: Visit }) => {
           shown={
             <>
               {runs.length} shown, newest change first · <FileLinks list="runs" url={url} />
+              {acts && runs.filter(isPickable).length > 1 && (
+                <>
+                  {" · "}
+                  <Link href={withQuery("/runs/cancel", url, { after: undefined, matching: "1" })}>Cancel all that fit…</Link>
+                </>
+              )}
             </>
           }
           newer={later ? here(url, { after: undefined }) : undefined}

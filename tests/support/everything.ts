@@ -86,6 +86,7 @@ export async function fillEverything(world: DashboardWorld): Promise<Everything>
       "/approvals/:id": [of(`/approvals/${approval!.id}`)],
       "/runs": [of("/runs"), of("/runs?view=all&q=status:failed&act=save-view")],
       "/runs/new": [of("/runs/new")],
+      "/messages/matching": ["/messages/matching?act=cancel"],
       "/runs/cancel": [of(`/runs/cancel?pick=${projectId}/${runId}`)],
       "/runs/:projectId/:runId": [of(`/runs/${projectId}/${runId}`), of(`/runs/${projectId}/${runId}?events=trouble&event=3`)],
       "/workflows/:runId": [`/workflows/${workflow}?project=shop`],

@@ -72,6 +72,35 @@ test("acting on several gives each its own outcome", async () => {
   expect((await it.hub.engine.read.messages.find(first.id))!.status).toBe("cancelled");
 });
 
+test("everything that fits a filter is acted on after its count was confirmed, and only that", async () => {
+  await using it = await open();
+  const [ann, bea, cat] = [await register(it, "ann"), await register(it, "bea"), await register(it, "cat")];
+  for (let n = 0; n < 60; n++) await send(it, ann, bea);
+  const kept = await send(it, ann, cat);
+  const { cookie, csrf } = await it.signIn();
+  const list = (await it.get("/messages?q=to%3Abea&q=from%3Aann", { cookie })).html;
+  expect(textsOf(list, "tbody tr")).toHaveLength(50);
+  expect(hrefOf(list, "CSV")).toBe("/messages/export/csv?q=to%3Abea&q=from%3Aann"); // all of the filter, not its last word
+  const asked = (await it.get(hrefOf(list, "Cancel all that fit…")!, { cookie })).html;
+  expect(textsOf(asked, "h1")).toEqual(["Cancel 60 messages?"]);
+  expect(textsOf(asked, ".head__sub")[0]).toContain("those of the box open that fit to:bea from:ann");
+  expect(textsOf(asked, "main li").at(-1)).toBe("and 40 more that were sent before these");
+  const late = await send(it, ann, bea); // came after the question
+  const picks = attributesOf(asked, "main input[name=pick]", "value");
+  expect(new Set(picks).size).toBe(60);
+  const body = new URLSearchParams([["csrf", csrf], ["act", "cancel"], ["sure", "1"], ...picks.map((id) => ["pick", id!])]).toString();
+  const headers = { cookie, "content-type": "application/x-www-form-urlencoded" };
+  expect((await it.app.handle(new Request("http://127.0.0.1:7331/messages/bulk", { method: "POST", headers, body }))).status).toBe(303);
+  expect(textsOf((await it.get("/messages", { cookie })).html, ".flash")[0]).toStartWith("Cancelled: 60.");
+  for (const { id } of [kept, late]) expect((await it.hub.engine.read.messages.find(id))!.status).toBe("queued");
+  const viewer = await it.signIn("viewer");
+  expect((await it.get("/messages/matching?act=cancel", { cookie: viewer.cookie })).status).toBe(403);
+  expect((await it.get("/messages?q=to%3Abea", { cookie: viewer.cookie })).html).not.toContain("all that fit");
+  const other = await it.signIn("operator", "bank");
+  expect(textsOf((await it.get("/messages/matching?act=cancel", { cookie: other.cookie })).html, "h1")).toEqual(["Cancel 0 messages?"]);
+  expect((await it.get("/messages/matching?act=resend", { cookie })).status).toBe(400); // what is open is not sent again
+});
+
 test("cancelling several asks first, by our ids", async () => {
   await using it = await open();
   const [ann, bea] = [await register(it, "ann"), await register(it, "bea")];

@@ -183,6 +183,28 @@ test("several runs are cancelled with one reason, each with its own receipt; end
   expect(await it.hub.engine.read.audit.page({ actor: id, action: "command_sent" }, undefined, 5)).toHaveLength(2);
 });
 
+test("all runs that fit the list are cancelled after their number was confirmed; what has ended or is of another kind is left out", async () => {
+  await using it = await open();
+  await beat(it, { report });
+  for (let n = 0; n < 52; n++) await pushRun(it, `run_fits000${String(n).padStart(3, "0")}`, queued(it.clock.now));
+  await pushRun(it, "run_other00001", moving(it.clock.now, "Reconcile November"));
+  await pushRun(it, "run_over000001", ended(it.clock.now, "Document the webhook, again", "completed"));
+  const { cookie, csrf, id } = await it.signIn();
+  const list = (await it.get("/runs?project=shop&view=all&q=Document", { cookie })).html;
+  const question = (await it.get(hrefOf(list, "Cancel all that fit…")!, { cookie })).html;
+  expect(textsOf(question, "h1")).toEqual(["Cancel 52 runs?"]);
+  expect(textsOf(question, ".head__sub")[0]).toContain("all that fit the list and have not ended");
+  expect(textsOf(question, "tbody tr")).toHaveLength(50);
+  const picks = attributesOf(question, "main input[name=pick]", "value") as string[];
+  expect(picks).toHaveLength(52);
+  const body = new URLSearchParams([["csrf", csrf], ["reason", "superseded"], ...picks.map((pick) => ["pick", pick])]).toString();
+  const headers = { cookie, "content-type": "application/x-www-form-urlencoded" };
+  const done = await it.app.handle(new Request("http://127.0.0.1:7331/runs/cancel", { method: "POST", headers, body }));
+  expect(done.headers.get("location")).toBe("/runs");
+  expect(textsOf((await it.get("/runs", { cookie })).html, ".flash--ok")[0]).toStartWith("Cancelling 52 runs.");
+  expect(await it.hub.engine.read.audit.page({ actor: id, action: "command_sent" }, undefined, 100)).toHaveLength(52);
+});
+
 test("starting and cancelling need an operator of the project", async () => {
   await using it = await open();
   await aDay(it);
