@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { dirname, join } from "node:path";
 import { ask } from "../../src/client/http.ts";
 import { environmentFor } from "../../src/runtime/harness/environment.ts";
+import { harnessReports } from "../../src/runtime/harness/probe.ts";
 import { commandLine, HARNESS_TABLE } from "../../src/runtime/harness/table.ts";
 import { openWorld, sh, workflow } from "../runtime/engine/world.ts";
 import { until } from "../runtime/runtime-process.ts";
@@ -245,3 +246,18 @@ async function secondTurnWrites(harness: string, access: "read" | "write"): Prom
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+test("the programs that can be asked say themselves that nobody is signed in, and that somebody is", async () => {
+  const home = mkdtempSync("/dev/shm/kxm-signin-");
+  try {
+    const env = { HOME: home, TMPDIR: home, PATH: `${programs}:${process.env["PATH"]}` };
+    const states = async (more: Record<string, string> = {}) =>
+      Object.fromEntries((await harnessReports({ ...env, ...more })).harnesses.map(({ id, signedIn }) => [id, signedIn]));
+    expect(await states()).toMatchObject({ claude: "no", codex: "no", gemini: "unknown" });
+    const login = Bun.spawn([join(programs, "codex"), "login", "--with-api-key"], { env, stdin: new TextEncoder().encode("k"), stderr: "ignore" });
+    expect(await login.exited).toBe(0);
+    expect(await states({ ANTHROPIC_API_KEY: "sk-ant-standin" })).toMatchObject({ claude: "yes", codex: "yes" });
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}, 300_000);

@@ -20,43 +20,55 @@ export type HarnessReport = {
   signedIn: "yes" | "no" | "unknown";
 };
 
-async function versionOf(row: Row, path: string, env: Record<string, string | undefined>): Promise<string | undefined> {
-  if (!row.version) return undefined;
+type Environment = Record<string, string | undefined>;
+
+/** What a program prints when it is asked something; undefined when it cannot be started. */
+async function said(row: Row, argv: string[], env: Environment): Promise<{ stdout: string; stderr: string } | undefined> {
   try {
-    const child = Bun.spawn([path, ...row.version], {
+    const child = Bun.spawn(argv, {
       env: environmentFor(env, row.env, row.settings?.({ access: "read", sessionId: "", folder: "" }) ?? {}),
       stdin: "ignore",
       stdout: "pipe",
-      stderr: "ignore",
+      stderr: "pipe",
       timeout: PROBE_MS_MAX,
       maxBuffer: 65_536,
     });
-    const text = await new Response(child.stdout).text();
-    await child.exited;
-    return /\d+\.\d+\.\d+(?:[-+][\w.-]*\w)?/.exec(text)?.[0];
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+    return { stdout, stderr };
   } catch {
     return undefined;
   }
 }
 
-function signedIn(row: Row, env: Record<string, string | undefined>): HarnessReport["signedIn"] {
-  const { files, env: names } = row.signIn;
-  if (names.some((name) => env[name])) return "yes";
-  if (files.length === 0) return "unknown";
-  return files.some((file) => existsSync(join(env["HOME"] ?? homedir(), file))) ? "yes" : "unknown";
+async function versionOf(row: Row, path: string, env: Environment): Promise<string | undefined> {
+  const words = row.version && (await said(row, [path, ...row.version], env));
+  return words && /\d+\.\d+\.\d+(?:[-+][\w.-]*\w)?/.exec(words.stdout)?.[0];
 }
 
-async function reportOf(row: Row, env: Record<string, string | undefined>): Promise<HarnessReport> {
+/** The program's own word counts first; then what lies here, which shows a sign-in but never that there is none. */
+async function signedIn(row: Row, path: string, env: Environment): Promise<HarnessReport["signedIn"]> {
+  const { files, env: names, ask } = row.signIn;
+  const home = env["HOME"] ?? homedir();
+  const words = ask && (await said(row, [path, ...ask.args], env));
+  const answer = words && ask.read(`${words.stdout}\n${words.stderr}`, home);
+  if (answer === true) return "yes";
+  const key = names.some((name) => env[name]);
+  if (answer === false) return key ? "unknown" : "no";
+  return key || files.some((file) => existsSync(join(home, file))) ? "yes" : "unknown";
+}
+
+const STATES = { yes: "ready", no: "signed_out", unknown: "unknown" } as const;
+
+async function reportOf(row: Row, env: Environment): Promise<HarnessReport> {
   const { id, program, checked } = row;
   if (!program) return { id, state: "ready", signedIn: "yes" };
   const path = findProgram(program, env, "/");
   if (!path) return { id, state: "missing", signedIn: "unknown", checkedVersion: checked?.version };
-  const version = await knownVersion(row, path, env);
-  const sign = signedIn(row, env);
+  const [version, sign] = await Promise.all([knownVersion(row, path, env), signedIn(row, path, env)]);
   const drift = version !== undefined && checked !== undefined && version !== checked.version;
   return {
     id,
-    state: sign === "yes" ? "ready" : "unknown",
+    state: STATES[sign],
     path,
     version,
     checkedVersion: checked?.version,

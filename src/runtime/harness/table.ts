@@ -4,6 +4,7 @@ import { HOUR_MS } from "../../protocol/time.ts";
 import type { Output } from "./launch.ts";
 import type { Turn } from "./result.ts";
 import { readClaude, readCodex, readCopilot, readGemini, readOpenCode, readPi, readPlain } from "./results.ts";
+import { claudeSignIn, codexSignIn } from "./sign-in.ts";
 
 /** What a turn is started with. */
 export type Start = {
@@ -37,8 +38,8 @@ export type Row = {
   /** Whether a session can be taken up again. */
   resumes: boolean;
   version?: string[];
-  /** Files below HOME that hold a sign-in, and variables that are one. */
-  signIn: { files: string[]; env: string[] };
+  /** Files below HOME that hold a sign-in, and variables that are one; where the program itself can be asked, how, and what its answer says. */
+  signIn: { files: string[]; env: string[]; ask?: { args: string[]; read: (said: string, home: string) => boolean | undefined } };
   /** Longest one attempt, unless the project says less, in milliseconds. */
   timeoutMs: number;
   /** Time to end by itself after SIGTERM, in milliseconds. */
@@ -66,7 +67,11 @@ const claude: Row = {
   read: readClaude,
   resumes: true,
   version: ["--version"],
-  signIn: { files: [".claude/.credentials.json"], env: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"] },
+  signIn: {
+    files: [".claude/.credentials.json"],
+    env: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+    ask: { args: ["auth", "status"], read: claudeSignIn },
+  },
   timeoutMs: HOUR_MS,
   drainMs: 5000,
 };
@@ -89,7 +94,7 @@ const codex: Row = {
   read: readCodex,
   resumes: true,
   version: ["--version"],
-  signIn: { files: [".codex/auth.json"], env: ["OPENAI_API_KEY", "CODEX_API_KEY"] },
+  signIn: { files: [".codex/auth.json"], env: ["OPENAI_API_KEY", "CODEX_API_KEY"], ask: { args: ["login", "status"], read: codexSignIn } },
   timeoutMs: HOUR_MS,
   drainMs: 5000,
 };
