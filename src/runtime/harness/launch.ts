@@ -1,6 +1,6 @@
 // Starts one program for one attempt so that nothing is lost when this process dies: a small shell writes down that it started, what it printed
 // (bounded, the rest counted) and how it ended, into the attempt's own folder. Whoever comes next reads it there.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ATTEMPT_MARKER, isAlive, type ProcessMark, startedAt, waitFor } from "./process.ts";
 
@@ -46,7 +46,15 @@ export type LaunchRequest = {
 };
 
 /** What a program left behind. */
-export type Output = { stdout: string; stderr: string; stdoutDropped: number; stderrDropped: number; exitCode: number | undefined };
+export type Output = {
+  stdout: string;
+  stderr: string;
+  stdoutDropped: number;
+  stderrDropped: number;
+  exitCode: number | undefined;
+  /** What it wrote into the file that its row named for its usage. */
+  usage?: string;
+};
 
 /** A program that was started and can be waited for. */
 export type Launched = { mark: ProcessMark; ended: Promise<void> };
@@ -136,7 +144,19 @@ export function readOutput(folder: string): Output {
     stdoutDropped: dropped("stdout"),
     stderrDropped: dropped("stderr"),
     exitCode: exitOf(folder),
+    usage: usageIn(folder),
   };
+}
+
+/** File of the attempt's folder that a program may be told to write its usage to. */
+export const USAGE_FILE = "usage.json";
+const USAGE_BYTES_MAX = 1_048_576;
+
+/** Only a plain file is opened: a pipe in its place would never end. */
+function usageIn(folder: string): string | undefined {
+  const path = join(folder, USAGE_FILE);
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat?.isFile() && stat.size <= USAGE_BYTES_MAX ? readFileSync(path, "utf8") : undefined;
 }
 
 /**

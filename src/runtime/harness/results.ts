@@ -156,7 +156,16 @@ export function readCopilot(output: Output): Turn {
   const result = last(lines.filter(({ type }) => type === "result"));
   const errors = lines.filter(({ type }) => type === "session.error" || type === "error");
   const message = last(lines.filter(({ type, data }) => type === "assistant.message" && contentText(data?.content)));
-  const turn = { sessionId: text(result?.["sessionId"]), usage: UNKNOWN_USAGE };
+  const metrics = Object.entries((jsonObject(output.usage ?? "")?.["modelMetrics"] ?? {}) as Json);
+  const turn = {
+    sessionId: text(result?.["sessionId"]),
+    model: metrics.length === 1 ? metrics[0]![0] : undefined,
+    usage: addUsage(
+      metrics.map(([, { usage: used = {} }]) =>
+        usage({ input: used.inputTokens, output: used.outputTokens, cacheRead: used.cacheReadTokens, cacheWrite: used.cacheWriteTokens }),
+      ),
+    ),
+  };
   if (errors.length > 0) return { ...turn, failure: failureFor(text(last(errors)?.["data"]?.message) ?? "") };
   const reply = contentText(message?.["data"]?.content);
   return !result || reply === undefined ? { ...turn, failure: noResult(output) } : { ...turn, reply };

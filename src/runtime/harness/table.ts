@@ -1,7 +1,7 @@
 // One row per harness: how the program is started once, how the prompt goes in, how the result comes out, what it may do, and how to ask about it.
 import type { HarnessId } from "../../protocol/project-files.ts";
 import { HOUR_MS } from "../../protocol/time.ts";
-import type { Output } from "./launch.ts";
+import { type Output, USAGE_FILE } from "./launch.ts";
 import type { Turn } from "./result.ts";
 import { readClaude, readCodex, readCopilot, readGemini, readOpenCode, readPi, readPlain } from "./results.ts";
 import { claudeSignIn, codexSignIn } from "./sign-in.ts";
@@ -193,7 +193,7 @@ const copilot: Row = {
   program: "copilot",
   checked: { name: "@github/copilot", version: "1.0.102" },
   arguments: (start) => [
-    ...["--output-format", "json"],
+    ...["--output-format", "json", "--usage-output-file", `${start.folder}/${USAGE_FILE}`],
     ...(start.resume ? [`--resume=${start.sessionId}`] : ["--session-id", start.sessionId]),
     ...(start.access === "write" ? ["--allow-all-tools"] : ["--allow-tool", "kxm", "--deny-tool", "write", "--deny-tool", "shell"]),
     ...model("--model", start),

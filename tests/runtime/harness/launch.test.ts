@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { hasStarted, launch, OUTPUT_BYTES_MAX, prepareFolder, readOutput, reattach } from "../../../src/runtime/harness/launch.ts";
+import { hasStarted, launch, OUTPUT_BYTES_MAX, prepareFolder, readOutput, reattach, USAGE_FILE } from "../../../src/runtime/harness/launch.ts";
 import { endAttempt, isAlive, markedProcesses, waitFor } from "../../../src/runtime/harness/process.ts";
 
 let folder: string;
@@ -131,4 +131,16 @@ test("a killed program leaves no exit code behind", async () => {
   await ended;
   expect(readOutput(at).exitCode).toBeUndefined();
   expect(readFileSync(join(at, "started"), "utf8").trim()).toBe(String(mark.pid));
+});
+
+test("the usage that a program writes is read from a plain file alone", () => {
+  const path = join(folder, USAGE_FILE);
+  expect(readOutput(folder).usage).toBeUndefined();
+  writeFileSync(path, "{}");
+  expect(readOutput(folder).usage).toBe("{}");
+  for (const trick of [`mkfifo '${path}'`, `ln -s /etc/hostname '${path}'`, `mkdir '${path}'`]) {
+    rmSync(path, { recursive: true });
+    Bun.spawnSync(["/bin/sh", "-c", trick]);
+    expect(readOutput(folder).usage).toBeUndefined();
+  }
 });

@@ -1,6 +1,6 @@
 // What the real programs print, and what it must mean: good turns as they were recorded, failures, and whatever a program may never print.
 import { expect, test } from "bun:test";
-import type { Output } from "../../../src/runtime/harness/launch.ts";
+import { type Output, USAGE_FILE } from "../../../src/runtime/harness/launch.ts";
 import { priced } from "../../../src/runtime/harness/prices.ts";
 import type { Turn } from "../../../src/runtime/harness/result.ts";
 import { commandLine, HARNESS_TABLE, type Start } from "../../../src/runtime/harness/table.ts";
@@ -119,7 +119,7 @@ test("a reader gets no flag that lets it write, a writer is not asked, and the p
     const rights = (words: string[]) => words.filter((word) => freeing.test(word) || /read-only/.test(word));
     for (const access of ["read", "write"] as const)
       expect(rights(line(start({ access, resume: true }))), row.id).toEqual(rights(line(start({ access }))));
-    const named = line(start()).filter((word) => word.startsWith("/attempt/"));
+    const named = line(start()).filter((word) => word.startsWith("/attempt/") && word !== `/attempt/${USAGE_FILE}`);
     expect(named).toEqual(Object.keys(row.files?.(start()) ?? {}).map((name) => `/attempt/${name}`));
   }
 });
@@ -152,4 +152,13 @@ test("each token is counted once: what came from the cache is no input, what was
   expect(read("gemini", gemini({ input: 100, prompt: 1000, cached: 900, candidates: 50, thoughts: 20 })).usage).toMatchObject(counted);
   const prices = { schema: "kxm.prices.v1" as const, currency: "USD", models: { m: { input: 10, output: 10, cacheRead: 1 } } };
   expect(priced(read("codex", codex).usage, "m", prices).cost).toBeCloseTo((100 * 10 + 900 + 50 * 10) / 1_000_000, 12);
+});
+
+test("copilot tells its tokens in a file of their own, and whatever stands there harms nothing", () => {
+  const stdout = json({ type: "assistant.message", data: { content: REPLY } }, { type: "result", sessionId: "c-1", exitCode: 0 });
+  const metrics = { standin: { requests: { count: 1 }, usage: { inputTokens: 111, outputTokens: 22, cacheReadTokens: 0, cacheWriteTokens: 0 } } };
+  const turn = read("copilot", stdout, { usage: JSON.stringify({ modelMetrics: metrics }, null, 2) });
+  expect(turn).toMatchObject({ reply: REPLY, model: "standin", usage: { inputTokens: 111, outputTokens: 22, costKind: "unknown" } });
+  for (const hostile of ["", "{", "[]", '{"modelMetrics":5}', '{"modelMetrics":{"x":7,"y":{"usage":"z"}}}', '{"modelMetrics":null}'])
+    expect(read("copilot", stdout, { usage: hostile })).toMatchObject({ reply: REPLY, usage: { costKind: "unknown" } });
 });
