@@ -4,6 +4,7 @@ import * as agents from "../protocol/agents.ts";
 import * as alerts from "../protocol/alerts.ts";
 import * as approvals from "../protocol/approvals.ts";
 import * as audit from "../protocol/audit.ts";
+import * as budgets from "../protocol/budgets.ts";
 import * as context from "../protocol/context.ts";
 import * as events from "../protocol/events.ts";
 import * as journal from "../protocol/journal.ts";
@@ -34,6 +35,7 @@ const MODULES: Record<string, object> = {
   alerts,
   approvals,
   audit,
+  budgets,
   events,
   leases,
   log,

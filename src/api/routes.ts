@@ -3,6 +3,7 @@ import { agentRoutes } from "./agents.ts";
 import { alertRoutes } from "./alerts.ts";
 import { approvalRoutes } from "./approvals.ts";
 import { auditRoutes } from "./audit.ts";
+import { budgetRoutes } from "./budgets.ts";
 import { contextRoutes } from "./context.ts";
 import { healthRoutes } from "./health.ts";
 import { journalRoutes } from "./journal.ts";
@@ -42,6 +43,7 @@ export const ROUTES: readonly Route[] = [
   ...runRoutes,
   ...approvalRoutes,
   ...alertRoutes,
+  ...budgetRoutes,
   // what coordinators do
   ...webhookRoutes,
   ...workflowRoutes,

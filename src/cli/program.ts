@@ -1,6 +1,7 @@
 // The command line of `kxm`. Every group of commands is a file of its own that adds itself here.
 import type { Command } from "commander";
 import { VERSION } from "../protocol/version.ts";
+import { addBudget } from "./budget.ts";
 import { codeOfParse, createRoot, type Session } from "./command.ts";
 import { addCompletion } from "./completion.ts";
 import { addConnect } from "./connect.ts";
@@ -52,6 +53,7 @@ const GROUPS: readonly AddGroup[] = [
   addSearch,
   addWebhook,
   addToken,
+  addBudget,
   addInit,
   addRun,
   addRuns,

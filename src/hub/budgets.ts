@@ -44,6 +44,13 @@ export async function uses(read: Stores, projects: readonly string[], all: reado
   );
 }
 
+/** The budgets that a caller may see, with what was spent. @param project the only one it sees; null: all of them, and those over all together */
+export async function usesFor({ engine: { read }, clock }: Pick<Hub, "engine" | "clock">, project: string | null): Promise<BudgetUse[]> {
+  if (project !== null) return uses(read, [project], undefined, clock());
+  const all = await everyProject(read);
+  return uses(read, all, all, clock());
+}
+
 /** A budget as a person sets it. `project` is empty for all projects together; `amount` is in units of the currency. */
 export type NewBudget = { project: string; period: BudgetRow["period"]; currency: string; amount: number };
 
