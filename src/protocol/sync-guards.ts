@@ -14,6 +14,7 @@ const KINDS: Record<CommandKind, true> = {
   pause: true,
   resume: true,
   resolve: true,
+  "sync-retry": true,
 };
 
 type Members = Record<string, unknown>;

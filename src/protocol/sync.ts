@@ -99,7 +99,7 @@ export const SyncAnswer = Type.Object({
 });
 export type SyncAnswer = Static<typeof SyncAnswer>;
 
-export const COMMAND_KINDS = ["start", "approve", "reject", "signal", "retry", "cancel", "pause", "resume", "resolve"] as const;
+export const COMMAND_KINDS = ["start", "approve", "reject", "signal", "retry", "cancel", "pause", "resume", "resolve", "sync-retry"] as const;
 /** What an operator can ask of a Runtime. */
 export type CommandKind = (typeof COMMAND_KINDS)[number];
 const reason = Type.Optional(Type.String({ minLength: 1, maxLength: REASON_MAX }));
@@ -131,6 +131,7 @@ export const COMMAND_PAYLOADS = {
     reason: Type.String({ minLength: 1, maxLength: REASON_MAX }),
     refs: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 500 }), { maxItems: 64 })),
   }),
+  "sync-retry": Type.Object({ code: Type.Optional(identifier), reason }),
 } satisfies Record<CommandKind, TSchema>;
 /** The payload of a kind, checked. */
 export type CommandPayload<K extends CommandKind = CommandKind> = Static<(typeof COMMAND_PAYLOADS)[K]>;

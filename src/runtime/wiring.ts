@@ -57,8 +57,11 @@ export function wire(parts: RuntimeParts): Wired {
   });
   const commands = {
     registry,
-    apply: (project: Project, { id, kind, runId, payload, actor }: RuntimeCommand, hub: { name: string; seq: number }) =>
-      applyCommand(engine.effects, project, { commandId: id, kind, runId, payload, actor, source: "hub" }, hub),
+    apply: (project: Project, { id, kind, runId, payload, actor }: RuntimeCommand, hub: { name: string; seq: number }) => {
+      const applied = applyCommand(engine.effects, project, { commandId: id, kind, runId, payload, actor, source: "hub" }, hub);
+      if (kind === "sync-retry") sync.retryNow(); // what was parked waits for no event of its own
+      return applied;
+    },
     leaving: (text: string) => redactor.leaving(text).text,
   };
   const report = () => ({ startedAt, ...engine.report() });

@@ -56,6 +56,7 @@ const KINDS: Record<Command["kind"], string> = {
   pause: "Pause the project",
   resume: "Resume the project",
   resolve: "Resolve",
+  "sync-retry": "Push again",
 };
 
 const LOOK: Record<Command["state"], readonly [Tone, IconName]> = {
@@ -77,7 +78,7 @@ function gist({ payload }: Command): Child[] {
   const given = payload as Record<string, unknown>;
   const { stepId } = given;
   const step = typeof stepId === "string" ? [<>step {<Line text={stepId} max={REASON_SHOWN} />}</>] : [];
-  const words = ["signal", "action", "workflowId", "displayTitle", "reason", "summary"].map((name) => given[name]);
+  const words = ["signal", "action", "code", "workflowId", "displayTitle", "reason", "summary"].map((name) => given[name]);
   return [...step, ...words.filter((word): word is string => typeof word === "string").map((word) => <Line text={word} max={REASON_SHOWN} />)];
 }
 

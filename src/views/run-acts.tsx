@@ -22,8 +22,10 @@ const NAME_MAX = 64;
 const REFS_MAX = 64;
 const REF_MAX = 500;
 
-type Ask = Extract<CommandKind, "signal" | "cancel" | "retry" | "resolve" | "pause" | "resume">;
-const ASKS: readonly Ask[] = ["signal", "cancel", "retry", "resolve", "pause", "resume"];
+type Ask = Extract<CommandKind, "signal" | "cancel" | "retry" | "resolve" | "pause" | "resume" | "sync-retry">;
+const ASKS: readonly Ask[] = ["signal", "cancel", "retry", "resolve", "pause", "resume", "sync-retry"];
+/** Kinds that are about a project on a machine, not about one run. */
+export const OF_PROJECT: readonly Ask[] = ["pause", "resume", "sync-retry"];
 
 /** Where commands on a run are sent. */
 const commandsOf = ({ projectId, runId }: Pick<RunDetail, "projectId" | "runId">): string => `${runLink(projectId, runId)}/commands`;
@@ -159,6 +161,36 @@ export function holdQuestion(
   };
 }
 
+/** Pushing what the hub has refused with a code once more. */
+export function pushAgainQuestion(
+  { action, projectId, project, code, rows, name }: { action: string; projectId: string; project: string; code: string; rows: number; name: string },
+  visit: Visit,
+): Question {
+  return {
+    name,
+    button: "Push again…",
+    icon: "retry",
+    small: true,
+    title: `Push ${rows === 1 ? "the row" : `the ${rows.toLocaleString("en")} rows`} of ${shortId(projectId)} again?`,
+    action,
+    confirm: "Push again",
+    cancel: "Leave them",
+    confirmKind: "primary",
+    fields: (id) => (
+      <>
+        <p>
+          The hub refused {rows === 1 ? "it" : "them"} with <code>{visible(code)}</code>. What is refused once more is parked again; nothing is lost.
+        </p>
+        <CommandFields kind="sync-retry" visit={visit} />
+        <input type="hidden" name="projectId" value={projectId} />
+        <input type="hidden" name="project" value={project} />
+        <input type="hidden" name="code" value={code} />
+        <TextField id={`${id}-reason`} name="reason" autofocus label="Reason" hint="goes to the machine and into the audit" maxlength={TEXT_MAX} />
+      </>
+    ),
+  };
+}
+
 const ACTIONS: Record<(typeof RESOLUTION_ACTIONS)[number], readonly [string, string]> = {
   "confirm-absent-and-retry": ["It did not happen: try the step again", "you looked, and there is no trace of it"],
   "mark-completed": ["It happened: go on", "you have seen the result with your own eyes"],
@@ -225,6 +257,10 @@ export function payloadOf(kind: Ask, form: URLSearchParams): Record<string, unkn
       const stepId = optionalFieldOf(form, "step", NAME_MAX);
       return { ...(stepId && { stepId }), ...because };
     }
+    case "sync-retry": {
+      const code = optionalFieldOf(form, "code", NAME_MAX);
+      return { ...(code && { code }), ...because };
+    }
     case "pause":
     case "resume":
       return because;
@@ -245,6 +281,7 @@ const SENT: Record<Ask, string> = {
   resolve: "The machine is told what you found.",
   pause: "The machine is asked to hold new work.",
   resume: "The machine is asked to take work again.",
+  "sync-retry": "The machine is asked to push them again.",
 };
 export const sentWords = (kind: Ask): string => SENT[kind];
 
@@ -264,8 +301,7 @@ const send = screen({
       const kind = askOf(form);
       const payload = payloadOf(kind, form);
       const idempotencyKey = optionalFieldOf(form, "key", NAME_MAX);
-      // Holding work is about the project, the rest about the run.
-      const target = kind === "pause" || kind === "resume" ? { runtimeId, projectId } : { projectId, runId };
+      const target = OF_PROJECT.includes(kind) ? { runtimeId, projectId } : { projectId, runId };
       await commands.send(hub, visit.by, { project, kind, ...target, payload, idempotencyKey });
       return { tone: "ok", text: SENT[kind], hint: "Below it says when the machine has received and applied it." };
     });

@@ -3,14 +3,13 @@
 import * as commands from "../hub/commands.ts";
 import * as runList from "../hub/run-list.ts";
 import { ERRORS, HubError } from "../protocol/errors.ts";
-import type { OutboxReport } from "../protocol/sync.ts";
 import { act, fieldOf, optionalFieldOf } from "./acts.tsx";
 import { domId } from "./dom-id.ts";
 import { link, runtimeLink } from "./links.ts";
 import { livePage } from "./live-page.tsx";
 import { Ask, AskedHere, type Question } from "./question.tsx";
 import { CommandItem } from "./receipts.tsx";
-import { askOf, holdQuestion, payloadOf, sentWords } from "./run-acts.tsx";
+import { askOf, holdQuestion, OF_PROJECT, payloadOf, pushAgainQuestion, sentWords } from "./run-acts.tsx";
 import { RunsTable } from "./runs.tsx";
 import { machineName, outboxState, type RuntimeEntry, RuntimePresence, refusedIn, Slots } from "./runtime-parts.tsx";
 import { runtimeEntry } from "./runtimes.tsx";
@@ -129,10 +128,22 @@ const Projects = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
 const hintFor = (code: string): string =>
   Object.hasOwn(ERRORS, code) ? ERRORS[code as keyof typeof ERRORS].hint : "This hub does not know this code.";
 
-const Refused = ({ outbox }: { outbox: readonly OutboxReport[] }) => {
-  const rows = outbox.flatMap(({ projectId, name, refused }) =>
-    Object.entries(refused).map(([code, count]) => ({ project: name ?? projectId, code, count, id: domId("refused", projectId, code) })),
+type RefusedRows = { projectId: string; project: string; code: string; count: number; id: string; question: Question | undefined };
+
+/** What the hub refused, by project and code, each with the question whether to push it again. */
+function refusedRows({ runtime: { project, runtimeId, report } }: RuntimeData, visit: Visit): RefusedRows[] {
+  const action = `/runtimes/${encodeURIComponent(runtimeId)}/commands`;
+  return (report?.outbox ?? []).flatMap(({ projectId, name: known, refused }) =>
+    Object.entries(refused).map(([code, count]) => {
+      const id = domId("refused", projectId, code);
+      const question =
+        visit.session.role === "viewer" ? undefined : pushAgainQuestion({ action, projectId, project, code, rows: count, name: `push-${id}` }, visit);
+      return { projectId, project: known ?? projectId, code, count, id, question };
+    }),
   );
+}
+
+const Refused = ({ rows, visit }: { rows: readonly RefusedRows[]; visit: Visit }) => {
   if (rows.length === 0) return null;
   return (
     <Section
@@ -149,9 +160,10 @@ const Refused = ({ outbox }: { outbox: readonly OutboxReport[] }) => {
           { head: "What to do", phone: "line", cell: ({ code }) => hintFor(code) },
           { head: "Project", cell: ({ project }) => <Line text={project} max={60} /> },
           { head: "Rows", kind: "num", tight: true, cell: ({ count }) => count.toLocaleString("en") },
+          { head: "", kind: "acts", cell: ({ question }) => question && <Ask question={question} visit={visit} /> },
         ]}
       />
-      <SectionNote>Once the cause is fixed, the machine can be told to push them again; the hub has no command for it.</SectionNote>
+      <SectionNote>Push them again once the cause is fixed. The same from a terminal on that machine:</SectionNote>
       <Command text="kxm runtime sync-retry" />
     </Section>
   );
@@ -184,6 +196,7 @@ const RuntimeView = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
   const { runtime, inFlight, runs } = data;
   const { now, hub } = visit;
   const { project, runtimeId, version, registeredAt, report } = runtime;
+  const refused = refusedRows(data, visit);
   return (
     <>
       <PageHead
@@ -199,9 +212,9 @@ const RuntimeView = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
           ),
         ]}
       />
-      <AskedHere questions={[...questionsOf(data, visit).values()]} visit={visit} />
+      <AskedHere questions={[...questionsOf(data, visit).values(), ...refused.flatMap(({ question }) => question ?? [])]} visit={visit} />
       <Projects data={data} visit={visit} />
-      <Refused outbox={report?.outbox ?? []} />
+      <Refused rows={refused} visit={visit} />
       <Columns
         below
         main={
@@ -273,7 +286,7 @@ const send = screen({
     visit.requireProject(project);
     return act(visit, runtimeLink(project, runtimeId), async () => {
       const kind = askOf(form);
-      if (kind !== "pause" && kind !== "resume") throw new HubError("protocol_error", `${kind} is asked of a run`);
+      if (!OF_PROJECT.includes(kind)) throw new HubError("protocol_error", `${kind} is asked of a run`);
       const idempotencyKey = optionalFieldOf(form, "key", 64);
       const projectId = fieldOf(form, "projectId", 144);
       await commands.send(hub, visit.by, { project, kind, runtimeId, projectId, payload: payloadOf(kind, form), idempotencyKey });

@@ -83,5 +83,15 @@ test("start, approve, signal, pause and cancel from the hub; each is shown as ap
   const recorded = events.find(({ eventType }: any) => eventType === "approval.recorded").payload;
   expect(recorded).toMatchObject({ outcome: "approved", reason: "fine" });
   expect(recorded.actor.id).not.toBe("");
+
+  const again = await send({ kind: "retry", projectId: PROJECT_ID, runId, payload: { stepId: "ci" } });
+  expect(await finished(again.id)).toMatchObject({ state: "applied", detail: { retryOf: runId, state: "queued" } });
+  await send({ kind: "resume", projectId: PROJECT_ID, payload: {} });
+  const next = await until(async () => {
+    const { runs } = await api("GET", "/v1/runs", { query: { project: "demo" } });
+    return runs.find((one: any) => one.runId !== runId && one.waiting?.for === "step");
+  }, "the run that begins at the step");
+  const repeated = (await api("GET", `/v1/runs/${PROJECT_ID}/${next.runId}`, { query: { project: "demo" } })).run.projection;
+  expect([repeated.retryOf, repeated.steps.items.map(({ stepId }: any) => stepId)]).toEqual([{ runId, stepId: "ci" }, ["ci"]]);
   await runtime.kill("SIGTERM");
 }, 60_000);

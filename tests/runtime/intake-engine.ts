@@ -18,9 +18,11 @@ export const waitingEffects: Pick<CommandEffects, "start" | "pause" | "resume"> 
   resume: (tx, { actor }) => ({ paused: false, changed: tx.controls.resume(actor) }),
 };
 
+const pushAgain: CommandEffects["sync-retry"] = (tx, { payload }) => ({ requeued: tx.outbox.retry(payload.code) });
+
 /** An engine that only takes work in. */
 export const intakeEngine: MakeEngine = () => ({
-  effects: { ...waitingEffects, approve: noRun, reject: noRun, signal: noRun, retry: noRun, cancel: noRun, resolve: noRun },
+  effects: { ...waitingEffects, approve: noRun, reject: noRun, signal: noRun, retry: noRun, cancel: noRun, resolve: noRun, "sync-retry": pushAgain },
   opened: () => {},
   closed: () => {},
   routes: [],

@@ -222,6 +222,33 @@ test("checkouts report to the projects of the hub that they name, and take comma
   expect(end("cmd_right_0001")).toMatchObject({ state: "applied" });
 });
 
+test("what the hub refused is pushed again when an operator asks for it at the hub, by its code", async () => {
+  using folder = temporaryFolder();
+  mkdirSync(join(folder.path, "checkout"));
+  using hub = hubStandIn();
+  // Nothing but the command pushes here: the next round is a minute away.
+  const env = { KXM_URL: hub.url, KXM_RUNTIME_SYNC_INTERVAL_MS: "60000" };
+  await using runtime = await startRuntime(folder.path, env, join(import.meta.dir, "appending-runtime-fixture.ts"));
+  const client = await runtime.client();
+  const { projectKey } = await client.register({ root: join(folder.path, "checkout"), projectId: PROJECT_ID, name: "Demo" });
+  const { runId } = await client.post(`/v1/projects/${projectKey}/append`);
+  await until(() => hub.sequences(runId).length === 1, "the first event");
+  hub.events.set(`${PROJECT_ID}/${runId}/2`, { text: "something else", at: 0 });
+  await client.post(`/v1/projects/${projectKey}/runs/${runId}/append/1`);
+  const refused = async () => (await client.status()).sync.projects[0].refused;
+  await until(async () => (await refused()).sync_sequence_reused === 1, "the refusal");
+  hub.events.delete(`${PROJECT_ID}/${runId}/2`);
+  hub.command({ id: "cmd_other_0001", kind: "sync-retry", projectId: PROJECT_ID, payload: { code: "sync_row_too_large" } });
+  hub.command({ id: "cmd_right_0001", kind: "sync-retry", projectId: PROJECT_ID, payload: { code: "sync_sequence_reused" } });
+  await until(async () => (await client.status()).sync.projects[0].acked === 2, "the second event");
+  expect([await refused(), hub.sequences(runId)]).toEqual([{}, [1, 2]]);
+  const applied = hub.results.filter(({ state }) => state === "applied").map(({ id, detail }) => [id, detail]);
+  expect(applied).toEqual([
+    ["cmd_other_0001", { requeued: 0 }],
+    ["cmd_right_0001", { requeued: 1 }],
+  ]);
+}, 30_000);
+
 test("another generation of the hub gets everything again, with the same bytes", async () => {
   using folder = temporaryFolder();
   mkdirSync(join(folder.path, "checkout"));

@@ -89,6 +89,23 @@ test("new work of a project is held and taken again by a command with a receipt"
   expect((await it.get(PAGE, { cookie })).html).toContain("Cancel is asked of a run.");
 });
 
+test("what the hub refused is pushed again by a command for its code, and no viewer is asked", async () => {
+  await using it = await open();
+  await beat(it, { report: { outbox: [outbox({ state: "refusing", refused: { sync_sequence_reused: 2, sync_row_too_large: 1 } })] } });
+  expect((await it.get(PAGE, { cookie: (await it.signIn("viewer")).cookie })).html).not.toContain("Push again…");
+  const { cookie, csrf } = await it.signIn();
+  const { html } = await it.get(PAGE, { cookie });
+  expect(rowOf(html, "sync_row_too_large")).toContain("Push again…");
+  expect(attributesOf(html, "dialog input[name=code]", "value")).toEqual(["sync_sequence_reused", "sync_row_too_large"]);
+  const form = { csrf, kind: "sync-retry", project: "shop", projectId: PROJECT_ID, code: "sync_sequence_reused", reason: "restored" };
+  expect((await it.post(`/runtimes/${RUNTIME}/commands`, form, { cookie })).headers.get("location")).toBe(PAGE);
+  const { commands } = (await it.call("GET", `/v1/runtime/commands?project=shop&runtimeId=${RUNTIME}`)).body;
+  expect(commands.map((one: { kind: string; projectId: string; payload: unknown }) => [one.kind, one.projectId, one.payload])).toEqual([
+    ["sync-retry", PROJECT_ID, { code: "sync_sequence_reused", reason: "restored" }],
+  ]);
+  expect(textsOf((await it.get(PAGE, { cookie })).html, ".item__title").join()).toContain("Push again");
+});
+
 test("holding work needs an operator of the project, and a machine of another project is not found", async () => {
   await using it = await open();
   await beat(it, { report: { outbox: [outbox()] } });

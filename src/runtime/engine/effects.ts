@@ -61,6 +61,7 @@ export function commandEffects(parts: EngineParts, of: (project: Project) => Pro
     signal: (tx, { runId, actor, payload, commandId }, project) => change(tx, project, runId, (run) => signal(run, actor, payload, commandId)),
     cancel: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => cancel(run, actor, payload.reason)),
     resolve: (tx, { runId, actor, payload }, project) => change(tx, project, runId, (run) => resolve(run, actor, payload, parts.newId)),
+    "sync-retry": (tx, { payload }) => ({ requeued: tx.outbox.retry(payload.code) }),
     pause: (tx, { actor, payload }) => ({ paused: true, changed: tx.controls.pause(actor, clean(payload.reason)) }),
     resume: (tx, { actor }, project) => {
       const engine = of(project);

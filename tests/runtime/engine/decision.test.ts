@@ -129,6 +129,20 @@ test("retry runs the work of an ended run once more, with the same prompt", asyn
   expect(await world.finished(intake.runId)).toMatchObject({ status: "completed", title: "Do it" });
 });
 
+test("what the hub refused is queued again by its code", async () => {
+  await using world = await openWorld({ ".kxm/agents/a.yaml": ECHO, ".kxm/workflows/main.yaml": workflow([work]) });
+  await world.finished(await world.start());
+  const { store } = world.project;
+  const [first, second] = store.read.outbox.pending(0, 2);
+  store.commit((tx) => {
+    tx.outbox.refuse(first!.seq, "sync_sequence_reused");
+    tx.outbox.refuse(second!.seq, "sync_row_too_large");
+  });
+  expect(world.apply("sync-retry", { code: "sync_row_too_large" })).toEqual({ requeued: 1 });
+  expect(store.read.outbox.counts().refused).toEqual({ sync_sequence_reused: 1 });
+  expect(world.apply("sync-retry", {})).toEqual({ requeued: 1 });
+});
+
 test("a workflow that is edited while it runs changes nothing in the run", async () => {
   await using world = await openWorld({
     ".kxm/agents/a.yaml": ECHO,
