@@ -169,8 +169,10 @@ const Age = ({ one, now }: { one: runList.ListedRun; now: number }) => {
 const pickOf = ({ projectId, runId }: { projectId: string; runId: string }): string => `${projectId}/${runId}`;
 const isPickable = (one: runList.ListedRun): boolean => one.kind === "runtime" && !hasEnded(one.run.status ?? null);
 
-/** Rows of runs: the list here, the newest few elsewhere. */
-export const RunsTable = ({ runs, visit, several, bulk }: { runs: readonly runList.ListedRun[]; visit: Visit; several: boolean; bulk?: string }) => (
+type RunsTableProps = { runs: readonly runList.ListedRun[]; visit: Visit; several: boolean; bulk?: string; machine?: boolean };
+
+/** Rows of runs: the list here, the newest few elsewhere. @param props.machine false where all of them are of one machine */
+export const RunsTable = ({ runs, visit, several, bulk, machine = true }: RunsTableProps) => (
   <Table
     caption="Runs, newest change first"
     rows={runs}
@@ -211,7 +213,7 @@ export const RunsTable = ({ runs, visit, several, bulk }: { runs: readonly runLi
           );
         },
       },
-      { head: "Machine", kind: "tight", cell: (one) => <Machine one={one} /> },
+      ...(machine ? [{ head: "Machine", kind: "tight", cell: (one: runList.ListedRun) => <Machine one={one} /> } as const] : []),
       { head: "Age", kind: "num", tight: true, cell: (one) => <Age one={one} now={visit.now} /> },
       { head: "Cost", kind: "num", tight: true, cell: (one) => (one.kind === "workflow" ? "–" : (costOf(one.run.costs) ?? "–")) },
     ]}

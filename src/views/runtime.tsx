@@ -125,8 +125,11 @@ const Projects = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
 };
 
 /** What to do about rows of this code; a code that this hub does not know says so. */
-const hintFor = (code: string): string =>
-  Object.hasOwn(ERRORS, code) ? ERRORS[code as keyof typeof ERRORS].hint : "This hub does not know this code.";
+function hintFor(code: string): string {
+  if (Object.hasOwn(ERRORS, code)) return ERRORS[code as keyof typeof ERRORS].hint;
+  if (code === "sync_row_too_large") return "The event alone is larger than a request may be; a newer Runtime may cut it shorter.";
+  return "This hub does not know this code.";
+}
 
 type RefusedRows = { projectId: string; project: string; code: string; count: number; id: string; question: Question | undefined };
 
@@ -192,8 +195,22 @@ const Harnesses = ({ data: { runtime } }: { data: RuntimeData }) => {
   );
 };
 
+const InFlight = ({ data: { runtime, inFlight }, now }: { data: RuntimeData; now: number }) => (
+  <Section title="Commands in flight" count={runtime.commandsInFlight}>
+    {inFlight.length === 0 ? (
+      <SectionNote>Nothing waits for this machine.</SectionNote>
+    ) : (
+      <Inbox>
+        {inFlight.map((command) => (
+          <CommandItem command={command} where={machineName(runtime)} now={now} about />
+        ))}
+      </Inbox>
+    )}
+  </Section>
+);
+
 const RuntimeView = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
-  const { runtime, inFlight, runs } = data;
+  const { runtime, runs } = data;
   const { now, hub } = visit;
   const { project, runtimeId, version, registeredAt, report } = runtime;
   const refused = refusedRows(data, visit);
@@ -219,17 +236,7 @@ const RuntimeView = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
         below
         main={
           <>
-            <Section title="Commands in flight" count={runtime.commandsInFlight}>
-              {inFlight.length === 0 ? (
-                <SectionNote>Nothing waits for this machine.</SectionNote>
-              ) : (
-                <Inbox>
-                  {inFlight.map((command) => (
-                    <CommandItem command={command} where={machineName(runtime)} now={now} about />
-                  ))}
-                </Inbox>
-              )}
-            </Section>
+            <InFlight data={data} now={now} />
             <Section
               title="Runs"
               count={runtime.runTotal}
@@ -237,7 +244,11 @@ const RuntimeView = ({ data, visit }: { data: RuntimeData; visit: Visit }) => {
                 runtime.runTotal > runs.length && <Link href={link("/runs", { project, view: "all", q: `runtime:${runtimeId}` })}>All of them</Link>
               }
             >
-              {runs.length === 0 ? <SectionNote>None has reached the hub.</SectionNote> : <RunsTable runs={runs} visit={visit} several={false} />}
+              {runs.length === 0 ? (
+                <SectionNote>None has reached the hub.</SectionNote>
+              ) : (
+                <RunsTable runs={runs} visit={visit} several={false} machine={false} />
+              )}
             </Section>
           </>
         }
