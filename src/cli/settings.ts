@@ -61,9 +61,9 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
 
   const host = readHost(env, problems);
   const adminToken = readAdminToken(env, host, problems);
-  const projectTokenHashes = readProjectTokens(env, problems);
+  const { hashes: projectTokenHashes, short } = readProjectTokens(env, problems);
   const warnings: string[] = [];
-  checkExposure(env, host, problems, warnings);
+  checkExposure(env, { host, short }, problems, warnings);
   const workspaceDir = path("KXM_WORKSPACE_DIR", ".kxm");
   const inWorkspace = (name: string, folder: string) => path(name, join(workspaceDir, folder));
   const stateDir = inWorkspace("KXM_STATE_DIR", "state");
@@ -135,21 +135,28 @@ function readAdminToken(env: Env, host: string, problems: Problem[]): string | u
 }
 
 /** Short tokens, refused where others can reach the hub and said on this machine alone; and a hub that others reach without any. */
-function checkExposure(env: Env, host: string, problems: Problem[], warnings: string[]): void {
+function checkExposure(env: Env, { host, short }: { host: string; short: string[] }, problems: Problem[], warnings: string[]): void {
   const [token, publicUrl] = [env["KXM_AUTH_TOKEN"]?.trim() ?? "", env["KXM_PUBLIC_URL"]?.trim()];
   if (publicUrl && token === "")
     warnings.push("KXM_PUBLIC_URL is set and KXM_AUTH_TOKEN is not: whoever reaches that address may register agents and read their messages");
-  if (token === "" || token.length >= TOKEN_CHARS_MIN) return;
-  const why = `has ${token.length} characters, which can be guessed: use at least ${TOKEN_CHARS_MIN}, such as those of \`openssl rand -hex 24\``;
-  if (publicUrl || !isLoopback(host)) problems.push({ name: "KXM_AUTH_TOKEN", why });
-  else warnings.push(`KXM_AUTH_TOKEN ${why}; a hub that others can reach refuses it`);
+  const guessed = `which can be guessed: use at least ${TOKEN_CHARS_MIN}, such as those of \`openssl rand -hex 24\``;
+  const weak: Problem[] = [];
+  if (token !== "" && token.length < TOKEN_CHARS_MIN) weak.push({ name: "KXM_AUTH_TOKEN", why: `has ${token.length} characters, ${guessed}` });
+  if (short.length > 0) {
+    const whose = short.map((project) => JSON.stringify(project)).join(", ");
+    weak.push({ name: "KXM_PROJECT_TOKENS", why: `gives ${whose} a token of less than ${TOKEN_CHARS_MIN} characters, ${guessed}` });
+  }
+  if (publicUrl || !isLoopback(host)) problems.push(...weak);
+  else warnings.push(...weak.map(({ name, why }) => `${name} ${why}; a hub that others can reach refuses it`));
 }
 
-function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {
+/** Project → SHA-256 of its token, and the projects whose token is short. */
+function readProjectTokens(env: Env, problems: Problem[]): { hashes: Map<string, string>; short: string[] } {
   const name = "KXM_PROJECT_TOKENS";
   const hashes = new Map<string, string>();
+  const short: string[] = [];
   const given = env[name]?.trim();
-  if (!given) return hashes;
+  if (!given) return { hashes, short };
   let value: unknown;
   try {
     value = JSON.parse(given);
@@ -158,7 +165,7 @@ function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     problems.push({ name, why: "must be a JSON object of project names and tokens" });
-    return hashes;
+    return { hashes, short };
   }
   for (const [project, token] of Object.entries(value)) {
     const trimmed = typeof token === "string" ? token.trim() : "";
@@ -166,9 +173,12 @@ function readProjectTokens(env: Env, problems: Problem[]): Map<string, string> {
     if (key === "" || key.length > 128) problems.push({ name, why: `names a project of ${key.length} characters; use 1 to 128` });
     else if (trimmed === "" || /[\s,]/.test(trimmed))
       problems.push({ name, why: `must give ${JSON.stringify(key)} a token without spaces or commas` });
-    else hashes.set(key, sha256(trimmed));
+    else {
+      hashes.set(key, sha256(trimmed));
+      if (trimmed.length < TOKEN_CHARS_MIN) short.push(key);
+    }
   }
-  return hashes;
+  return { hashes, short };
 }
 
 function readAliases(env: Env, problems: Problem[]): boolean {

@@ -118,6 +118,11 @@ test("a token that can be guessed is refused where others reach the hub, and sai
   }
   expect(read({ KXM_AUTH_TOKEN: "short" }).warnings).toEqual([expect.stringContaining("KXM_AUTH_TOKEN has 5 characters")]);
   expect(read({}).warnings).toEqual([]);
+  const short = { KXM_PROJECT_TOKENS: '{"shop":"hunter2","bank":"0123456789abcdef"}' };
+  expect(refusal({ ...short, KXM_PUBLIC_URL: "https://kxm.example.com", KXM_AUTH_TOKEN: "0123456789abcdef" })).toMatch(
+    /KXM_PROJECT_TOKENS gives "shop" a token of less than 16 characters(?!.*hunter2)/,
+  );
+  expect(read(short).warnings).toHaveLength(1);
   expect(read({ KXM_PUBLIC_URL: "https://kxm.example.com" }).warnings).toEqual([expect.stringContaining("whoever reaches that address")]);
 });
 
