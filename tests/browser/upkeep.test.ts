@@ -105,7 +105,7 @@ describe.skipIf(!CHROMIUM)("cost, settings, webhooks and search in Chromium", ()
     await dialog.getByLabel("For").selectOption("");
     await dialog.getByLabel("Amount").fill("none");
     await dialog.getByRole("button", { name: "Set the budget" }).click();
-    await flash(mine.page).getByText("The amount is a number").waitFor();
+    await dialog.locator(".told").getByText("The amount is a number").waitFor();
     await dialog.getByLabel("Amount").fill("0.5");
     await dialog.getByRole("button", { name: "Set the budget" }).click();
     await flash(mine.page).getByText("All projects may cost $0.50 a day.").waitFor();
