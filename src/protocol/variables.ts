@@ -29,7 +29,8 @@ export const VARIABLES: readonly Variable[] = [
     of: "hub",
     name: "KXM_PROJECT_TOKENS",
     default: "none",
-    meaning: "JSON object of project → token. A project named here accepts only its own token, of at least 16 characters when others can reach the hub.",
+    meaning:
+      "JSON object of project → token. A project named here accepts only its own token, of at least 16 characters when others can reach the hub.",
   },
   {
     of: "hub",

@@ -284,6 +284,7 @@ const SyncView = ({ data, visit }: { data: SyncData; visit: Visit }) => {
           count: counts[name as Tab],
         }))}
       />
+      {rows === 0 && <h2 class="visually-hidden">{TABS[tab]}</h2>}
       {rows === 0 ? (
         <Empty
           title={title}

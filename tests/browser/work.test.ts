@@ -315,7 +315,7 @@ describe.skipIf(!CHROMIUM)("runs, approvals, leases, machines and sync in Chromi
     await page.getByRole("heading", { name: "What came of it" }).waitFor();
     await isLive(page);
     const { commands } = (await hub.world.call("GET", `/v1/runtime/commands?project=shop&runtimeId=${RUNTIME}`)).body;
-    const cancel = commands.find((one: { kind: string }) => one.kind === "cancel");
+    const cancel = commands.findLast((one: { kind: string }) => one.kind === "cancel"); // other tests cancel, too
     const result = { project: "shop", runtimeId: RUNTIME, state: "applied" };
     const took = await shownAfter(hub.world.call("POST", `/v1/runtime/commands/${cancel.id}/result`, { body: result }), () =>
       page.locator(`#command-${cancel.id}`, { hasText: "applied after" }).waitFor(),
