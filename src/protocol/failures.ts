@@ -21,6 +21,7 @@ export const FAILURES = {
   no_answer: "Look at the Runtime's log: the gate ended without an answer.",
   program_failed: "Look at `kxm runs logs` for what the program said before it failed.",
   max_turns: "Give the step less to do, or let the program take more turns.",
+  runtime_stopped: "The Runtime was stopped meanwhile: start it, and the step is tried again.",
   interrupted: "Something ended the program from outside: try again, and look for what kills it.",
   lease_unavailable: "Wait until the holder gives it back (`kxm lease list`), or bind this machine to its hub.",
   signal_unknown: "Send a status that the step names in `on:`.",

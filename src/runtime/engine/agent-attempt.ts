@@ -1,5 +1,6 @@
 // Carries out one attempt of an agent: workspace, prompt, program, answer. Answers the events that record what was seen; decides nothing.
 
+import type { HarnessId } from "../../protocol/project-files.ts";
 import { VERSION } from "../../protocol/version.ts";
 import type { Clock } from "../clock.ts";
 import { echo } from "../harness/echo.ts";
@@ -17,7 +18,7 @@ import { readDeclaration } from "./declaration.ts";
 import { piece } from "./evidence.ts";
 import { type Assignment, type Attempt, type Execution, stepOf } from "./execution.ts";
 import type { Changes, EvidencePiece } from "./local.ts";
-import { bounded } from "./moves.ts";
+import { bounded, RUNTIME_STOPPED } from "./moves.ts";
 import { composePrompt, instructionsOf } from "./prompt.ts";
 import { type End, type Stop, startProgram, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
@@ -158,7 +159,14 @@ async function conclude(work: Work, step: PlanStep, assignment: Assignment, end:
   if (end.how === "stopped") return stopped(work, assignment, end.wallMs, read(end.output));
   const words = end.how === "ended" ? notExecuted(end.output) : undefined;
   const turn = words === undefined ? turnOf(end, read, attempt.timeoutMs) : notStarted(words);
-  return closing(work, step, assignment, turn, end.wallMs, changes);
+  return closing(work, step, assignment, { ...turn, tail: tailOf(end, run.plan.agents[assignment.agentId]!.harness) }, end.wallMs, changes);
+}
+
+const TAIL_MAX = 2000;
+/** A program's last words, for people; of one without structured output what it answered will do. */
+function tailOf({ output: { stderr, stdout } }: End, harness: HarnessId): string {
+  const said = stderr.trim();
+  return (said === "" && harness === "command" ? stdout.trim() : said).slice(-TAIL_MAX);
 }
 
 function turnOf(end: End, read: (output: End["output"]) => Turn, timeoutMs: number): Turn {
@@ -173,7 +181,7 @@ function turnOf(end: End, read: (output: End["output"]) => Turn, timeoutMs: numb
     return {
       ...turn,
       reply: undefined,
-      failure: { class: "interrupted", sentence: "the Runtime was stopped while the agent worked", retryable: true },
+      failure: { class: RUNTIME_STOPPED, sentence: "the Runtime was stopped while the agent worked", retryable: true },
     };
   if (end.how === "lost")
     return { ...turn, reply: undefined, failure: { class: "interrupted", sentence: "the agent's program was ended from outside", retryable: true } };
@@ -211,7 +219,7 @@ export const failed = (work: Work, step: PlanStep, assignment: Assignment, failu
   closing(work, step, assignment, { failure, usage: { costKind: "unknown" } }, 0, []);
 
 /** The events that end an attempt: what it said, what it cost, what it changed. */
-function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn, wallMs: number, changes: Changes[]): NewEvent[] {
+function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn & { tail?: string }, wallMs: number, changes: Changes[]): NewEvent[] {
   const { run, attempt } = work;
   const result = declared(work, step, assignment, turn);
   const usage = priced(turn.usage, modelOf(run, assignment, turn), run.plan.prices);
@@ -239,7 +247,7 @@ function closing(work: Work, step: PlanStep, assignment: Assignment, turn: Turn,
         ...(error && { error }),
         ...(result.evidence.length > 0 && { evidenceRefs: result.evidence.slice(0, 64).map(({ id, kind, hash }) => ({ id, kind, hash })) }),
       },
-      local: { evidence: result.evidence, changes, failure: result.failure, summary: words },
+      local: { evidence: result.evidence, changes, failure: result.failure, summary: words, ...(result.failure && turn.tail && { tail: turn.tail }) },
     },
   ];
 }

@@ -5,7 +5,7 @@ import type { PlanStep } from "../project/plan.ts";
 import type { NewEvent } from "../store/events.ts";
 import { piece, refusal } from "./evidence.ts";
 import { type Assignment, type Attempt, attemptsOf, type Execution } from "./execution.ts";
-import { agentAttempt, askAbout, bounded, gateAttempt, recordOutcome, runStatus, type Setting } from "./moves.ts";
+import { agentAttempt, askAbout, bounded, gateAttempt, recordOutcome, runStatus, type Setting, takesNoAttempt } from "./moves.ts";
 import { judge, nextAgent, wanted } from "./panel.ts";
 
 const lastAttempt = (assignment: Assignment): Attempt | undefined => assignment.attempts[assignment.attempts.length - 1];
@@ -97,8 +97,8 @@ export function decidePanel(run: Execution, step: PlanStep, setting: Setting): N
 
 function endOrRetry(run: Execution, step: PlanStep, assignment: Assignment): NewEvent[] {
   const lost = assignment.failure;
-  const again =
-    lost?.retryable && lost.class !== "cancelled" && assignment.attempts.length < step.panel!.maxAttempts && !judge(step, run.visit!.assignments);
+  const counted = assignment.attempts.filter(({ failure }) => !takesNoAttempt(failure)).length;
+  const again = lost?.retryable && lost.class !== "cancelled" && counted < step.panel!.maxAttempts && !judge(step, run.visit!.assignments);
   if (!again) return [terminal(run, step, assignment, assignment.outcome ?? "failed")];
   const { assignmentId, agentId } = assignment;
   return [

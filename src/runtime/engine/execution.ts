@@ -24,6 +24,7 @@ import type {
   StepResult,
   WaitingLocal,
 } from "./local.ts";
+import { takesNoAttempt } from "./moves.ts";
 
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
@@ -56,6 +57,8 @@ export type Assignment = {
   evidence: EvidencePiece[];
   changes: Changes[];
   failure?: Failure;
+  /** Of one that failed: what its program said last. */
+  tail?: string;
 };
 /** Somebody is asked and has not answered. */
 export type Asked = { approvalId: string; contentHash: string; content: ApprovalContent; since: number; deadline?: number };
@@ -213,7 +216,7 @@ function learnEntered(run: Execution, payload: SyncPayload, local: EnteredLocal,
     stepId,
     stepAttempt: payload.stepAttempt!,
     visit: local.visit,
-    tryNo: again ? run.visit!.tryNo + 1 : 1,
+    tryNo: again ? run.visit!.tryNo + (takesNoAttempt(run.visit!.outcome?.failure) ? 0 : 1) : 1,
     status: "running",
     enteredAt: at,
     assignments: [],
@@ -311,6 +314,7 @@ function learnAssignment(run: Execution, payload: SyncPayload, local: ResultLoca
   assignment.evidence = local?.evidence ?? [];
   assignment.changes = local?.changes ?? [];
   assignment.failure = local?.failure;
+  assignment.tail = local?.tail;
   run.agentMs += payload.timing?.agentMs ?? 0;
   const { cost, costKind, currency = run.plan.limits.currency } = payload.usage ?? {};
   // Money of another currency is not added to what the run may spend: how much of that it is nobody here knows.

@@ -15,7 +15,7 @@ import { piece } from "./evidence.ts";
 import type { Execution } from "./execution.ts";
 import { stepOf } from "./execution.ts";
 import type { EvidencePiece } from "./local.ts";
-import { effectOf, mayRepeat } from "./moves.ts";
+import { effectOf, mayRepeat, RUNTIME_STOPPED } from "./moves.ts";
 import { type Ask, type End, startProgram, type Watch, watchProgram } from "./supervise.ts";
 import { keepTranscript } from "./transcript.ts";
 import { prepareWorkspace } from "./workspaces.ts";
@@ -227,13 +227,13 @@ function conclude(work: Work, gateId: string, gate: GateCommand, end: End): NewE
       return uncertain(work, `the command ${end.how === "lost" ? "vanished" : "was ended"} before it said how it went`);
     if (end.how === "stopped") return closing(work, { cancelled: true, wallMs: end.wallMs });
     // A lost or suspended command is tried again after the restart.
-    const sentence =
-      end.how === "timeout" ? `the gate did not end within ${attempt.timeoutMs / 1000} s` : "the gate's command was ended from outside";
-    return closing(work, {
-      failure: { class: end.how === "timeout" ? "gate_timeout" : "interrupted", sentence, retryable: true },
-      wallMs: end.wallMs,
-      tail,
-    });
+    const failure =
+      end.how === "timeout"
+        ? { class: "gate_timeout", sentence: `the gate did not end within ${attempt.timeoutMs / 1000} s` }
+        : end.how === "suspended"
+          ? { class: RUNTIME_STOPPED, sentence: "the Runtime was stopped while the gate ran" }
+          : { class: "interrupted", sentence: "the gate's command was ended from outside" };
+    return closing(work, { failure: { ...failure, retryable: true }, wallMs: end.wallMs, tail });
   }
   const words = notExecuted(end.output);
   if (words !== undefined) {

@@ -5,7 +5,7 @@ import type { Route } from "../project/steps.ts";
 import type { NewEvent } from "../store/events.ts";
 import { type Execution, stepOf } from "./execution.ts";
 import type { StepResult, TransitionLocal } from "./local.ts";
-import { bounded, enterStep, RESOLVED_ABSENT, runStatus, type Setting, stopRun } from "./moves.ts";
+import { bounded, enterStep, runStatus, type Setting, stopRun, takesNoAttempt } from "./moves.ts";
 
 /** The events that leave the current visit. */
 export function leave(run: Execution, _setting: Setting): NewEvent[] {
@@ -15,8 +15,8 @@ export function leave(run: Execution, _setting: Setting): NewEvent[] {
   const route = step.routes.find(({ outcome }) => outcome === result.outcome);
   const ruled = route !== undefined && (route.declared || result.outcome === "passed");
   const triesLeft = visit.tryNo < step.maxAttempts;
-  // Somebody looked and said to try again: that is heard also when the step has used its attempts.
-  if (result.failure?.class === RESOLVED_ABSENT) return [enterStep(run, visit.stepId, true)];
+  // Somebody looked and said to try again, or the Runtime was stopped: the step goes on also when it has used its attempts.
+  if (takesNoAttempt(result.failure)) return [enterStep(run, visit.stepId, true)];
   if (result.declared && ruled) return take(run, route, result);
   const mayRetry = result.declared || (result.failure?.retryable ?? true);
   if (triesLeft && mayRetry) return [enterStep(run, visit.stepId, true)];

@@ -85,7 +85,7 @@ export type AttemptLocal = {
 export type ProcessLocal = { process: ProcessMark; leaseFence?: number };
 /** `passed` is what a gate's command or check answered; without it the attempt gave no answer. */
 export type EndedLocal = { failure?: Failure; exitCode?: number; dropped?: number; passed?: boolean; evidence?: EvidencePiece[]; tail?: string };
-export type ResultLocal = { evidence?: EvidencePiece[]; changes?: Changes[]; failure?: Failure; summary?: string };
+export type ResultLocal = { evidence?: EvidencePiece[]; changes?: Changes[]; failure?: Failure; summary?: string; tail?: string };
 export type OutcomeLocal = {
   evidence?: EvidencePiece[];
   changes?: Changes[];

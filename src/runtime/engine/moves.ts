@@ -105,6 +105,11 @@ const gateEffect = (gate: Gate): EffectClass => ("argv" in gate ? (gate.effect ?
 /** Class of an attempt whose effect an operator found absent or undone: the step is tried again. */
 export const RESOLVED_ABSENT = "resolved_absent";
 
+/** Class of an attempt that was ended because the Runtime was stopped in order: it says nothing about the step. */
+export const RUNTIME_STOPPED = "runtime_stopped";
+/** Failures that take no attempt from a step: it is tried again whatever is left. */
+export const takesNoAttempt = (failure: Failure | undefined): boolean => failure?.class === RESOLVED_ABSENT || failure?.class === RUNTIME_STOPPED;
+
 /** Whether an attempt whose end nobody saw may simply be tried again. */
 export const mayRepeat = (effect: EffectClass): boolean =>
   effect === "read-only" || effect === "workspace-mutation" || effect === "external-idempotent";

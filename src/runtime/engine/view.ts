@@ -37,7 +37,7 @@ export type RunView = {
   };
   asked?: { approvalId: string; contentHash: string; content: unknown; since: number };
   waitsFor?: string;
-  /** What the gate printed last that kept the run from going on. */
+  /** What the gate or agent printed last that kept the run from going on. */
   lastWords?: { stepId: string; text: string };
   uncertain: { effectId: string; stepId: string; reason: string; since: number; resolutions: readonly string[] }[];
   used: { transitions: number; agentMs: number; tokens: number; cost: number; costKnown: boolean; currency: string };
@@ -112,7 +112,10 @@ function stepView(run: Execution, stepId: string): RunView["steps"][number] {
 }
 
 function lastWords({ visit }: Execution): RunView["lastWords"] {
-  const text = visit?.outcome && visit.outcome.outcome !== "passed" ? visit.gateAttempts.at(-1)?.tail : undefined;
+  const text =
+    visit?.outcome && visit.outcome.outcome !== "passed"
+      ? (visit.gateAttempts.at(-1) ?? visit.assignments.findLast(({ tail }) => tail))?.tail
+      : undefined;
   return text ? { stepId: visit!.stepId, text } : undefined;
 }
 

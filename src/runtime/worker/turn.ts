@@ -27,6 +27,10 @@ export type TurnContext = {
 /** Of a thread that this worker talked in before. */
 export type Session = { id: string; resume: boolean };
 
+/** A turn, and the last line that its program printed beside it. */
+export type TurnOutcome = Turn & { said?: string };
+const SAID_MAX = 200;
+
 /** The id under which a message's turn runs: the same again after a restart. */
 export const turnId = (messageId: string): string => `wrk_${sha256(messageId).slice(0, 32)}`;
 const folderOf = (context: TurnContext, message: Message) => join(context.folder, "turns", turnId(message.id));
@@ -46,7 +50,7 @@ function turnPrompt(spec: WorkerSpec, message: Message): string {
  * Carries out the turn for a message, or takes up the one that runs.
  * @returns the turn; undefined when it was stopped or left to another Runtime
  */
-export async function takeTurn(context: TurnContext, message: Message, session: Session): Promise<Turn | undefined> {
+export async function takeTurn(context: TurnContext, message: Message, session: Session): Promise<TurnOutcome | undefined> {
   const { spec, workspace, stop, programs } = context;
   if (spec.harness === "echo") return { reply: `echo: ${message.content}`, usage: { costKind: "unknown" } };
   const row = HARNESS_TABLE[spec.harness];
@@ -89,14 +93,15 @@ export async function takeTurn(context: TurnContext, message: Message, session: 
   return outcome(context, await watchProgram(context, watch, launched.mark, launched.ended), watch.folder, row.read);
 }
 
-function outcome({ programs }: TurnContext, end: End | undefined, folder: string, read: (output: End["output"]) => Turn): Turn | undefined {
+function outcome({ programs }: TurnContext, end: End | undefined, folder: string, read: (output: End["output"]) => Turn): TurnOutcome | undefined {
   if (!end) return undefined;
   if (end.how === "stopped" || end.how === "suspended") {
     programs.clearFolder(folder); // what was ended on purpose is no failure: the next look begins anew
     return undefined;
   }
-  const turn = read(end.output);
-  const failed = (failure: Failure): Turn => ({ ...turn, reply: undefined, failure });
+  const lines = end.output.stderr.trim().split("\n");
+  const turn = { ...read(end.output), said: lines.at(-1)!.trim().slice(0, SAID_MAX) };
+  const failed = (failure: Failure): TurnOutcome => ({ ...turn, reply: undefined, failure });
   if (end.how === "timeout") return failed({ class: "timeout", sentence: "the program did not end in time", retryable: true });
   if (end.how === "lost") return failed({ class: "interrupted", sentence: "the program was ended from outside", retryable: true });
   return turn;

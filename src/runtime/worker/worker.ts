@@ -43,6 +43,8 @@ export type WorkerOptions = {
   /** @throws RuntimeRefusal store_fenced when another Runtime has the checkout by now */
   confirm: () => void;
   log: Log;
+  /** Takes secrets out of what is shown. */
+  redact: (text: string) => string;
   /** Shorter waits, for tests. */
   afterFailure?: { firstMs: number; maxMs: number };
 };
@@ -184,7 +186,7 @@ export class Worker {
       if (turn === undefined) return;
       if (turn.failure || turn.reply === undefined) {
         clearTurn(context, message);
-        return this.failed(message, turn.failure ?? { class: "no_result", sentence: "the program gave no answer", retryable: true });
+        return this.failed(message, turn.failure ?? { class: "no_result", sentence: "the program gave no answer", retryable: true }, turn.said);
       }
       await this.reply(message, turn);
       clearTurn(context, message);
@@ -214,7 +216,8 @@ export class Worker {
     this.failed(message, { class: "internal_error", sentence: error instanceof Error ? error.message : String(error), retryable: true });
   }
 
-  private failed(message: Message, failure: Failure): void {
+  /** @param said the last words of the program, for whoever looks why */
+  private failed(message: Message, failure: Failure, said = ""): void {
     const shared = OF_THE_PROVIDER.includes(failure.class);
     const failures = 1 + (shared ? this.failures : (this.retries.get(message.id)?.failures ?? 0));
     this.report_.failures++;
@@ -225,7 +228,7 @@ export class Worker {
       this.failures = failures;
       this.notBefore = notBefore;
     } else this.retries.set(message.id, { failures, notBefore });
-    this.report_.lastError = `${failure.class}: ${failure.sentence}`;
+    this.report_.lastError = `${failure.class}: ${failure.sentence}${said && ` (${this.options.redact(said)})`}`;
     this.report_.nextAttemptAt = new Date(this.options.clock.now() + wait).toISOString();
     // A session that cannot be taken up again must not fail every further try.
     delete this.sessions[this.threadOf(message)];

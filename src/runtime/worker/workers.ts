@@ -98,6 +98,7 @@ export class Workers {
       programs: parts.machine.programs,
       confirm: project.store.probe,
       log: parts.log,
+      redact: (text) => parts.redactor.secrets(text).text,
       afterFailure: this.waits,
     });
     this.workers.set(spec.name.toLowerCase(), worker);

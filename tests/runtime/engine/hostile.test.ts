@@ -187,3 +187,14 @@ test("the time limit of an agent is the one its file says, also beyond the usual
     row.timeoutMs = usual;
   }
 });
+
+test("a failed agent shows its last words with the run, and they stay on this machine", async () => {
+  for (const [text, words] of [
+    ["cat >/dev/null; echo half; echo 'no licence found' >&2; exit 9", "no licence found"],
+    ["cat >/dev/null; echo 'I am done here.'", "I am done here."],
+  ]) {
+    await using world = await openWorld({ ".kxm/agents/a.yaml": script(text!), ".kxm/workflows/main.yaml": workflow([once]) });
+    expect((await world.finished(await world.start())).lastWords).toEqual({ stepId: "work", text: words! });
+    expect(JSON.stringify(world.outbox())).not.toContain(words!);
+  }
+});

@@ -228,3 +228,30 @@ test("an operator who says to try again is heard also when the step's attempts a
   world.apply("resolve", { action: "confirm-absent-and-retry", reason: "nothing on the server" }, runId);
   await world.until(runId, (run) => run.current?.attempts[0]?.status === "executing" && ledger().length === 2);
 });
+
+test("stopping the Runtime in order takes no attempt from a step: agents, panels and gates go on where one is all they have", async () => {
+  const waits = `cat >/dev/null; echo a >>"$LEDGER"; while [ ! -f "$LEDGER.go" ]; do sleep 0.02; done; ${PASSED}`;
+  const on = { passed: "$terminal", "implementation-failure": "$terminal" };
+  const steps: Record<string, object> = {
+    agent: { id: "work", kind: "agent", agent: "a", maxAttempts: 1 },
+    moa: { id: "work", kind: "moa", maxAttempts: 1, assignments: { allowedAgents: ["a"], maxAttemptsPerAssignment: 1 }, join: { strategy: "all" } },
+    gate: { id: "work", kind: "gate", gate: "g", maxAttempts: 1, on },
+  };
+  for (const [kind, step] of Object.entries(steps)) {
+    await using world = await openWorld({
+      ".kxm/agents/a.yaml": script(waits, { env: ["LEDGER"] }),
+      ".kxm/gates.yaml": gates({ g: { argv: ["/bin/sh", "-c", waits.replace("cat >/dev/null;", "")], env: ["LEDGER"] } }),
+      ".kxm/workflows/main.yaml": workflow([step]),
+    });
+    process.env["LEDGER"] = join(world.base, "ledger");
+    const runId = await world.start();
+    await waitFor(() => Bun.file(process.env["LEDGER"]!).size > 0, 5000);
+    await world.engine.stop(5000);
+    world.project.store.close();
+    world.project.prompts.close();
+    world.put("../ledger.go", "");
+    world.reopen();
+    const { status, reason } = await world.finished(runId);
+    expect([kind, status, reason]).toEqual([kind, "completed", undefined]);
+  }
+});

@@ -76,12 +76,12 @@ test("a turn that fails leaves the request open, backs off, and is tried again u
   await using hub = await serveHub();
   await using world = await open(hub.url);
   process.env["OUT"] = join(world.base, "out");
-  await add(world, spec('cat >/dev/null; echo try >>"$OUT"; if [ $(wc -l <"$OUT") -lt 3 ]; then exit 7; fi; echo "third time"'));
+  await add(world, spec('cat >/dev/null; echo try >>"$OUT"; if [ $(wc -l <"$OUT") -lt 3 ]; then echo "no room" >&2; exit 7; fi; echo "third time"'));
   const alice = await asker(hub.url);
   await present(world);
   const sent = await alice.send("try");
   await until(async () => (await report(world)).failures >= 1);
-  expect(await report(world)).toMatchObject({ lastError: "program_failed: the program ended with 7" });
+  expect(await report(world)).toMatchObject({ lastError: "program_failed: the program ended with 7 (no room)" });
   expect((await alice.get(sent.id)).status).toBe("delivered");
   expect((await alice.get(sent.id, 20_000)).reply!.content).toBe("third time");
   expect(await report(world)).toMatchObject({ turns: 1, failures: 2 });
