@@ -141,7 +141,8 @@ function checkExposure(env: Env, { host, short }: { host: string; short: string[
     warnings.push("KXM_PUBLIC_URL is set and KXM_AUTH_TOKEN is not: whoever reaches that address may register agents and read their messages");
   const guessed = `which can be guessed: use at least ${TOKEN_CHARS_MIN}, such as those of \`openssl rand -hex 24\``;
   const weak: Problem[] = [];
-  if (token !== "" && token.length < TOKEN_CHARS_MIN) weak.push({ name: "KXM_AUTH_TOKEN", why: `has ${token.length} characters, ${guessed}` });
+  if (token !== "" && token.length < TOKEN_CHARS_MIN)
+    weak.push({ name: "KXM_AUTH_TOKEN", why: `has ${token.length} ${token.length === 1 ? "character" : "characters"}, ${guessed}` });
   if (short.length > 0) {
     const whose = short.map((project) => JSON.stringify(project)).join(", ");
     weak.push({ name: "KXM_PROJECT_TOKENS", why: `gives ${whose} a token of less than ${TOKEN_CHARS_MIN} characters, ${guessed}` });

@@ -235,7 +235,9 @@ describe.skipIf(!CHROMIUM)("every page in Chromium", () => {
     expect(await page.evaluate(() => (window as unknown as { heard: string[] }).heard)).toEqual([]);
     for (const path of ["/?project=atlas-payments", "/agents", "/context?project=atlas-payments&key=retry/payments", "/cost", "/settings"]) {
       await page.goto(`${hub.url}${path}`);
-      expect([path, await page.locator("main :is([aria-live], [role=status], [role=alert], [role=log])").count()]).toEqual([path, 0]);
+      // A dialog has a place of its own for what fails while it is open.
+      const spoken = page.locator("main :is([aria-live], [role=status], [role=alert], [role=log]):not(dialog *)");
+      expect([path, await spoken.count()]).toEqual([path, 0]);
     }
     // The observer would have heard: a person's own act is announced, once.
     await page.goto(`${hub.url}/start`);
