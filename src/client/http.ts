@@ -2,6 +2,8 @@
 import { keepLoopbackDirect } from "./loopback.ts";
 
 const READY_MS = 5_000;
+/** A refusal is a few members; what is longer is none. */
+const REFUSAL_BYTES_MAX = 1_048_576;
 
 /** Where a hub is and what its callers show it. */
 export interface Connection {
@@ -61,6 +63,8 @@ export interface Exchange {
   /** Ends the wait. Milliseconds; none = as long as the hub takes. */
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Longest answer that is read, in bytes; what answers more is no hub. None = whatever comes. */
+  maxBytes?: number | undefined;
 }
 
 /** What came back. */
@@ -76,10 +80,29 @@ export interface Answered<T> {
  */
 export async function ask<T = any>(to: Connection, method: "GET" | "POST" | "DELETE", path: string, exchange: Exchange = {}): Promise<Answered<T>> {
   const response = await open(to, method, path, exchange);
-  const text = await response.text().catch((cause) => {
+  const text = await textOf(response, exchange.maxBytes).catch((cause) => {
     throw ended(to.url, exchange, cause);
   });
+  if (text === undefined) throw new HubUnreachable(to.url, `its answer is longer than ${exchange.maxBytes} bytes`);
   return { status: response.status, body: (text === "" ? undefined : readAnswer(to.url, text)) as T, headers: response.headers };
+}
+
+/** The body as text; undefined when it is longer than may be, and what is left is not read. */
+async function textOf(response: Response, maxBytes: number | undefined): Promise<string | undefined> {
+  if (maxBytes === undefined || !response.body) return response.text();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let bytes = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > maxBytes) {
+      await reader.cancel().catch(() => undefined);
+      return undefined;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
 }
 
 /** The same without reading the body: for streams and downloads. The caller reads or cancels it. */
@@ -169,7 +192,7 @@ function readAnswer(url: string, text: string): unknown {
 }
 
 async function refusalOf(url: string, response: Response): Promise<Error> {
-  const text = await response.text().catch(() => "");
+  const text = (await textOf(response, REFUSAL_BYTES_MAX).catch(() => "")) ?? "";
   if (response.status === 413 && text === "") return new HubRefusal(413, "payload_too_large", "the body is too large", undefined, undefined, {});
   const body = readAnswer(url, text) as Record<string, unknown> | null;
   if (typeof body?.["code"] !== "string") return new HubUnreachable(url, `what answered is not a KXM hub (status ${response.status})`);

@@ -10,6 +10,9 @@ import { privateFolder, readPrivate, removePrivate, writePrivate } from "./paths
 export type HubAddress = Connection & { project: string };
 type Kept = { url: string; project: string; name: string; id: string; key: string };
 
+/** Above a hundred open requests at their longest. */
+const ANSWER_BYTES_MAX = 33_554_432;
+
 export type HubAgentOptions = {
   /** Asked anew for each request: the binding may change. */
   hub: () => HubAddress | undefined;
@@ -35,7 +38,8 @@ export class HubAgent {
 
   /** One request as this agent; `{me}` in the path is its id. A hub that forgot it, or has another key, gets it registered again, once. */
   async ask<T = any>(method: "GET" | "POST" | "DELETE", path: string, exchange: Exchange = {}): Promise<Answered<T>> {
-    return this.again((me, exchanged) => ask<T>(this.address(), method, path.replace("{me}", me.id), exchanged), exchange);
+    const bounded = { maxBytes: ANSWER_BYTES_MAX, ...exchange };
+    return this.again((me, exchanged) => ask<T>(this.address(), method, path.replace("{me}", me.id), exchanged), bounded);
   }
 
   /** The same for a stream. */
@@ -86,7 +90,8 @@ export class HubAgent {
     const { url, project } = this.address();
     const { name, purpose, model } = this.options;
     const body = { name, project, purpose, host: hostname().slice(0, 64), ...(model && { model }) };
-    const { agent, agentKey } = (await ask(this.address(), "POST", "/v1/agents/register", { body, timeoutMs: 10_000 })).body;
+    const { agent, agentKey } = (await ask(this.address(), "POST", "/v1/agents/register", { body, timeoutMs: 10_000, maxBytes: ANSWER_BYTES_MAX }))
+      .body;
     this.options.remember(agentKey, "agent-key");
     const kept = { url, project, name, id: agent.id, key: agentKey };
     privateFolder(dirname(this.path()));

@@ -170,3 +170,28 @@ describe("a stream of events", () => {
     expect((await failure(read(`data: ${"x".repeat(5_000_000)}`))).message).toContain("without end");
   });
 });
+
+test("an answer without an end is read as far as it may be long, and not further", async () => {
+  let pulled = 0;
+  let cancelled = false;
+  const endless = () =>
+    new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pulled++;
+        controller.enqueue(new Uint8Array(65_536).fill(32));
+      },
+      cancel: () => void (cancelled = true),
+    });
+  for (const status of [200, 500]) {
+    cancelled = false;
+    pulled = 0;
+    const from = { url: "http://127.0.0.1:1", fetch: async () => new Response(endless(), { status }) };
+    const error = await failure(ask(from, "GET", "/v1/x", { maxBytes: 1_000_000 }));
+    expect(error).toBeInstanceOf(HubUnreachable);
+    expect(error.message).toContain(status === 200 ? "its answer is longer than 1000000 bytes" : "not a KXM hub");
+    expect(cancelled).toBe(true);
+    expect(pulled).toBeLessThan(25);
+  }
+  answer = () => Response.json({ text: "ü".repeat(30_000) });
+  expect((await ask(to(), "GET", "/v1/x", { maxBytes: 100_000 })).body.text).toBe("ü".repeat(30_000));
+});

@@ -139,7 +139,7 @@ function describe(error: unknown): { state: "no_hub" | "blocked"; code: string; 
   if (error instanceof HubRefusal) return { state: "blocked", code: error.code, reason: error.message, retryAfterSeconds: error.retryAfterSeconds };
   if (error instanceof HubTimeout) return { state: "no_hub", code: "hub_timeout", reason: error.message };
   if (error instanceof HubUnreachable) {
-    const answered = /not a KXM hub|shape|describe/.test(error.message);
+    const answered = /not a KXM hub|shape|describe|longer/.test(error.message);
     return { state: answered ? "blocked" : "no_hub", code: answered ? "hub_answer_invalid" : "hub_unreachable", reason: error.message };
   }
   throw error;
