@@ -274,7 +274,7 @@ function learnOutcome(run: Execution, payload: SyncPayload, local: OutcomeLocal)
   run.evidence.push(...result.evidence.map((piece) => ({ ...piece, stepId, stepAttempt: result.stepAttempt })));
   const before = run.repeats[stepId];
   const hash = `${result.outcome}:${result.evidenceHash}`;
-  run.repeats[stepId] = { hash, times: before?.hash === hash ? before.times + 1 : 1 };
+  if (!takesNoAttempt(result.failure)) run.repeats[stepId] = { hash, times: before?.hash === hash ? before.times + 1 : 1 };
   if (result.outcome === "passed") {
     for (const { repositoryId, commit, branch } of result.changes) Object.assign(run.repositories[repositoryId]!, { head: commit, branch });
     const captured = (capture: Plan["planHash"]) => capture?.step === stepId && hashOf(result.evidence, capture.evidenceKey);

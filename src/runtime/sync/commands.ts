@@ -42,7 +42,7 @@ export function commandPoll(source: CommandSource, options: { random?: () => num
   let fromStart = true;
 
   const { reportOpen, received } = reporter(source);
-  const { perform, refuse } = performer(source);
+  const { performAll, refuse } = performer(source);
 
   return {
     /**
@@ -56,9 +56,10 @@ export function commandPoll(source: CommandSource, options: { random?: () => num
         const after = fromStart ? 0 : Math.max(0, registry.refusedCursor(hub), ...cursors);
         const { known, unknown } = await client.commands(after, fromStart ? 0 : waitMs);
         for (const command of known) await received(client, command.id);
-        for (const command of known) perform(command);
+        const trouble = performAll(known);
         for (const command of unknown) refuse(command, "command_refused", `this Runtime's version does not know ${command.kind}`);
         await reportOpen(client);
+        if (trouble) throw trouble; // what is left is asked for again, from the start
         fromStart = false;
         failures = 0;
         return 0;
@@ -108,7 +109,24 @@ function performer(source: CommandSource) {
   const refuse = ({ id, seq }: { id: string; seq: number }, code: string, reason: string) =>
     registry.refuseCommand({ commandId: id, hub, hubSeq: seq, code, reason });
 
-  function perform(command: RuntimeCommand) {
+  /**
+   * Does all of them, in order. A project whose store cannot take one now gets none of the later ones either; the others go on.
+   * @returns why some were left, if any were
+   */
+  function performAll(commands: RuntimeCommand[]): unknown {
+    const stuck = new Set<string>();
+    let trouble: unknown;
+    for (const command of commands)
+      try {
+        perform(command, stuck);
+      } catch (error) {
+        trouble ??= error;
+      }
+    return trouble;
+  }
+
+  /** @param stuck keys of projects that take none now */
+  function perform(command: RuntimeCommand, stuck: Set<string>) {
     const name = { commandId: command.id, kind: command.kind, runId: command.runId };
     let project: Project;
     try {
@@ -118,16 +136,20 @@ function performer(source: CommandSource) {
       refuse(command, error.code, error.message); // nothing here can take it: the operator is told rather than left waiting
       return log("command_refused", { ...name, code: error.code, reason: error.message });
     }
+    if (stuck.has(project.key)) return;
     try {
       const applied = source.apply(project, command, { name: hub, seq: command.seq });
       log("command_done", { ...name, state: applied.state, ...(applied.state === "refused" && { code: applied.code, reason: applied.reason }) });
     } catch (error) {
-      if (!(error instanceof RuntimeRefusal) || isPassing(error)) throw error;
+      if (!(error instanceof RuntimeRefusal) || isPassing(error)) {
+        stuck.add(project.key);
+        throw error;
+      }
       refuse(command, error.code, error.message);
       log("command_refused", { ...name, code: error.code, reason: error.message });
     }
   }
-  return { perform, refuse };
+  return { performAll, refuse };
 }
 
 /** A refusal that the same report would get again. Credentials and the hub's own trouble pass. */
