@@ -1,6 +1,6 @@
 // The worktrees that runs have left: what they hold, what would be lost with them, and removing those that hold nothing. Work that is not proven to be kept
 // elsewhere is never deleted.
-import { existsSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Repository } from "../project/repositories.ts";
@@ -22,6 +22,8 @@ export type WorktreeReport = {
   uncommitted: number;
   unpushed: number;
   missing: boolean;
+  /** Folders that are repositories of their own: a commit of the worktree names theirs, and holds nothing of them. */
+  nested: string[];
   /** Disk it takes; undefined where that cannot be told quickly. */
   bytes?: number;
 };
@@ -61,8 +63,25 @@ async function inspect(found: Found, inner: WorktreeReport[]): Promise<WorktreeR
   const elsewhere = branch ? ["--not", `--exclude=${branch}`, "--branches", "--remotes"] : ["--not", "--branches", "--remotes"];
   const unpushed = commit ? Number(await git(checkout, ["rev-list", "--count", commit, ...elsewhere])) : 0;
   const all = missing ? undefined : await diskUse(path);
+  const nested = missing ? [] : await nestedIn(path, inner);
   const bytes = all && inner.reduce((left, one) => left - (one.bytes ?? 0), all);
-  return { ...found, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, bytes };
+  return { ...found, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, nested, bytes };
+}
+
+/** Submodules that somebody filled, and repositories that were made there. @param inner worktrees of other repositories, which are looked at by themselves */
+async function nestedIn(path: string, inner: { path: string }[]): Promise<string[]> {
+  const links = (await git(path, ["ls-files", "--stage", "-z"]))
+    .split("\0")
+    .flatMap((entry) => (entry.startsWith("160000 ") ? [entry.slice(entry.indexOf("\t") + 1)] : []));
+  return links.filter((link) => !inner.some((one) => one.path === join(path, link)) && holdsSomething(join(path, link)));
+}
+
+function holdsSomething(folder: string): boolean {
+  try {
+    return readdirSync(folder).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 const DISK_USE_MS_MAX = 5000;
@@ -77,6 +96,7 @@ async function diskUse(path: string): Promise<number | undefined> {
 /** Why a worktree must stay; undefined when all in it is kept elsewhere. Its branch stays in any case, so committed work is never lost with it. */
 export const whyKeep = (report: WorktreeReport): string | undefined => {
   if (report.uncommitted > 0) return `${report.uncommitted} files are not committed`;
+  if (report.nested.length > 0) return `${report.nested.join(", ")} is a repository of its own, which is kept nowhere else`;
   if (!report.branch && report.unpushed > 0) return `${report.unpushed} commits are on no branch`;
   return undefined;
 };
@@ -88,8 +108,10 @@ export const whyKeep = (report: WorktreeReport): string | undefined => {
  */
 export const removeWorktree = (root: string, report: WorktreeReport): Promise<void> => inLine(root, () => remove(report));
 
-async function remove(report: WorktreeReport): Promise<void> {
-  const { path, checkout, workspace } = report;
+async function remove(seen: WorktreeReport): Promise<void> {
+  const { path, checkout, workspace } = seen;
+  // What git itself would not refuse once more is looked at again: the report may be old.
+  const report = { ...seen, nested: seen.missing ? [] : await nestedIn(path, []) };
   const why = whyKeep(report);
   if (why) throw new RuntimeRefusal("worktree_unproven", `${path} stays: ${why}`);
   if (report.missing) await git(checkout, ["worktree", "prune"]);
@@ -101,7 +123,7 @@ async function remove(report: WorktreeReport): Promise<void> {
 }
 
 async function hasOnlyEmptySubmodules(path: string): Promise<boolean> {
-  if (existsSync(await git(path, ["rev-parse", "--path-format=absolute", "--git-path", "modules"]))) return false;
+  if (existsSync(await git(path, ["rev-parse", "--path-format=absolute", "--git-path", "modules"]))) return false; // and what is nested was looked for
   return (await git(path, ["ls-files", "--stage"])).split("\n").some((line) => line.startsWith("160000 "));
 }
 

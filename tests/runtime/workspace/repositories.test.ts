@@ -220,7 +220,7 @@ test("a submodule that somebody has checked out in a worktree may hold work: the
   await materialize(root, work);
   sh(work.path, "git -c protocol.file.allow=always submodule --quiet update --init");
   const [report] = await listWorktrees(root, folder(), [SHOP]);
-  await expect(removeWorktree(root, report!)).rejects.toMatchObject({ code: "repository_unusable" });
+  await expect(removeWorktree(root, report!)).rejects.toMatchObject({ code: "worktree_unproven" });
   expect(existsSync(join(work.path, "api/a.txt"))).toBe(true);
 });
 

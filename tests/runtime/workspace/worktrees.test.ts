@@ -169,3 +169,21 @@ test("worktrees of runs are listed with why they stay, and cleaned when nothing 
   expect((await world.call("POST", "/v1/projects/:projectKey/worktrees/clean")).removed).toEqual([before[0].path]);
   expect(sh(world.root, `git show --name-only --format= kxm/${runId}/code`)).toBe("x.txt");
 });
+
+test("a repository that was made inside a worktree is kept nowhere else: the worktree stays, and says so", async () => {
+  const work = writing();
+  await materialize(root, work);
+  sh(work.path, "git init -q inner && cd inner && git config user.name Ana && git config user.email ana@localhost");
+  sh(work.path, "cd inner && echo work >f.txt && git add -A && git commit -qm inside");
+  await capture(root, work, "a step");
+  const [report] = await listWorktrees(root, join(base, "trees"), [MAIN]);
+  expect(whyKeep(report!)).toBe("inner is a repository of its own, which is kept nowhere else");
+  await expect(removeWorktree(root, report!)).rejects.toMatchObject({ code: "worktree_unproven" });
+  expect(readFileSync(join(work.path, "inner/f.txt"), "utf8")).toBe("work\n");
+  // Also for whoever looked before it was there.
+  await expect(removeWorktree(root, { ...report!, nested: [] })).rejects.toMatchObject({ code: "worktree_unproven" });
+  sh(work.path, "rm -rf inner && mkdir inner");
+  const [empty] = await listWorktrees(root, join(base, "trees"), [MAIN]);
+  await removeWorktree(root, empty!);
+  expect(existsSync(work.path)).toBe(false);
+});
