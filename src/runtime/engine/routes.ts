@@ -6,8 +6,9 @@ import { isTerminal } from "../../protocol/workflow-file.ts";
 import type { Project } from "../contract.ts";
 import { harnessReports } from "../harness/probe.ts";
 import type { LocalRequest, LocalRoute } from "../local-route.ts";
-import { inspectBundle, loadBundle } from "../project/bundle.ts";
+import { inspectBundle, loadBundle, readProject } from "../project/bundle.ts";
 import type { Plan } from "../project/plan.ts";
+import { ProjectProblems } from "../project/problems.ts";
 import { type Repository, repositoriesOf } from "../project/repositories.ts";
 import type { EventStore } from "../store/event-store.ts";
 import type { Workers } from "../worker/workers.ts";
@@ -41,7 +42,7 @@ export function routesOf({ engines, workers }: { engines: Map<string, ProjectEng
     ...runRoutes(of),
     ...intakeRoutes(of),
     ...coordinatorRoutes(of),
-    ...worktreeRoutes(of),
+    ...worktreeRoutes(of, ({ key }) => workers.get(key)),
     ...workerRoutes(({ params }) => workers.get(params["projectKey"]!)),
     { method: "POST", path: "/v1/check", answer: ({ body }) => check(body["root"]) },
     { method: "GET", path: "/v1/harnesses", answer: () => harnessReports(process.env) },
@@ -171,12 +172,13 @@ function patience(ms: number, signal: AbortSignal): Promise<void> {
   return promise.finally(() => clearTimeout(timer));
 }
 
-function worktreeRoutes(of: Of): LocalRoute[] {
+function worktreeRoutes(of: Of, workersOf: (project: Project) => Workers | undefined): LocalRoute[] {
   const list = async (request: LocalRequest) => {
     const { project, context } = of(request);
     const folder = worktreesFolder(context);
     const found = await listWorktrees(project.root, folder, repositoriesIn(project, folder));
     return found.map((report) => {
+      if (workersOf(project)?.owns(report.runId)) return { ...report, status: "worker", keep: "its worker is here" };
       const status = project.store.read.runs.state(report.runId)?.status ?? "unknown";
       return { ...report, status, keep: status === "unknown" || isTerminal(status) ? whyKeep(report) : `its run is ${status}` };
     });
@@ -216,11 +218,20 @@ async function removal(root: string, report: WorktreeReport): Promise<string | u
 
 /** Repositories that may have worktrees: those of the project as it is now, and those of the runs that have left folders. */
 function repositoriesIn({ root, store }: Project, folder: string): Repository[] {
-  const { bundle } = inspectBundle(root);
   const runs = existsSync(folder) ? readdirSync(folder) : [];
   const plans = runs.map((runId) => store.read.runs.planOf(runId)?.plan as Plan | undefined);
-  const all = [...(bundle ? repositoriesOf(bundle.project) : []), ...plans.flatMap((plan) => plan?.repositories ?? [])];
+  const all = [...namedNow(root), ...plans.flatMap((plan) => plan?.repositories ?? [])];
   return [...new Map(all.map((one) => [one.path, one])).values()].filter(({ path }) => path === "." || existsSync(join(root, path, ".git")));
+}
+
+/** Those that project.yaml names, whatever is wrong with the other files. */
+function namedNow(root: string): Repository[] {
+  try {
+    return repositoriesOf(readProject(root));
+  } catch (error) {
+    if (error instanceof ProjectProblems) return [];
+    throw error;
+  }
 }
 
 function workerRoutes(of: (request: LocalRequest) => Workers | undefined): LocalRoute[] {

@@ -12,6 +12,9 @@ import { repositoriesOf } from "../project/repositories.ts";
 import { readSpec, readSpecs, type WorkerSpec, writeSpecs } from "./spec.ts";
 import { Worker, type WorkerReport } from "./worker.ts";
 
+/** Names the folder and branch of a writer. @param key its name in small letters */
+const folderOf = (key: string): string => `worker-${sha256(key).slice(0, 12)}`;
+
 export class Workers {
   private readonly workers = new Map<string, Worker>();
 
@@ -54,6 +57,11 @@ export class Workers {
     const kept = specs.filter((spec) => spec.name.toLowerCase() !== key);
     if (kept.length !== specs.length) writeSpecs(this.project.folder, kept);
     return worker !== undefined;
+  }
+
+  /** Whether a folder of worktrees is that of a worker who is here. */
+  owns(folder: string): boolean {
+    return [...this.workers.keys()].some((key) => folderOf(key) === folder);
   }
 
   reports(): WorkerReport[] {
@@ -113,9 +121,9 @@ export class Workers {
     if (spec.access !== "write") return { access: "read", path: root, trees: [] };
     const repositories = repositoriesOf(readProject(root));
     const pinned = await worktrees.pinHeads(root, repositories);
-    const name = sha256(spec.name.toLowerCase()).slice(0, 12);
-    const branch = `kxm/worker-${name}`;
-    const path = join(folder, "worktrees", `worker-${name}`, "work");
+    const name = folderOf(spec.name.toLowerCase());
+    const branch = `kxm/${name}`;
+    const path = join(folder, "worktrees", name, "work");
     const workspace: Workspace = { access: "write", path, trees: repositories.map((one) => ({ ...one, base: pinned[one.id]!.base, branch })) };
     await worktrees.materialize(root, workspace);
     return workspace;

@@ -118,7 +118,10 @@ async function makeTree(repository: string, workspace: Workspace, { path, base, 
     makeFolder(dirname(folder));
   }
   await git(repository, ["worktree", "prune"]);
-  await git(repository, ["worktree", "add", "--quiet", "--force", ...(branch ? ["-B", branch] : ["--detach"]), folder, base]);
+  // A branch that is there already keeps what is on it: its folder was removed, not its work.
+  const known = branch !== undefined && (await tryGit(repository, ["rev-parse", "--verify", "-q", `refs/heads/${branch}`])).code === 0;
+  const place = known ? [folder, branch] : [...(branch ? ["-b", branch] : ["--detach"]), folder, base];
+  await git(repository, ["worktree", "add", "--quiet", "--force", ...place]);
 }
 
 const isTree = (folder: string): boolean => existsSync(join(folder, ".git"));

@@ -214,3 +214,19 @@ test("a provider that is used up is asked by no request until its time has come"
     process.env["PATH"] = path;
   }
 });
+
+test("what a writing worker committed is there again after its worktree was cleaned away, and it is not cleaned away while it is here", async () => {
+  await using hub = await serveHub();
+  await using world = await open(hub.url);
+  const script = "cat >/dev/null; echo x >>count.txt; git add -A; git -c user.name=a -c user.email=a@localhost commit -qm turn; wc -l <count.txt";
+  const alice = await asker(hub.url);
+  const clean = () => world.call("POST", "/v1/projects/:projectKey/worktrees/clean");
+  for (const turn of ["1", "2"]) {
+    await add(world, spec(script, { access: "write" }));
+    const { id } = await alice.send("go on");
+    expect((await alice.get(id, 20_000)).reply!.content.trim()).toBe(turn);
+    expect(await clean()).toMatchObject({ removed: [], kept: [{ why: "its worker is here" }] });
+    await world.call("POST", "/v1/projects/:projectKey/workers/:name/stop", { name: "reviewer" });
+    expect((await clean()).removed).toHaveLength(1);
+  }
+});

@@ -187,3 +187,14 @@ test("a repository that was made inside a worktree is kept nowhere else: the wor
   await removeWorktree(root, empty!);
   expect(existsSync(work.path)).toBe(false);
 });
+
+test("a worktree whose folder is gone is made again with the work that its branch has", async () => {
+  const work = writing();
+  await materialize(root, work);
+  sh(work.path, "echo one >one.txt && git add -A && git commit -qm one");
+  const [report] = await listWorktrees(root, join(base, "trees"), [MAIN]);
+  await removeWorktree(root, report!);
+  await materialize(root, work);
+  expect(readFileSync(join(work.path, "one.txt"), "utf8")).toBe("one\n");
+  expect(await capture(root, work, "later")).toMatchObject([{ added: ["one.txt"] }]);
+});
