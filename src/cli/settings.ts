@@ -63,7 +63,7 @@ export function readSettings(env: Env, cwd: string): ServeSettings {
   const adminToken = readAdminToken(env, host, problems);
   const { hashes: projectTokenHashes, short } = readProjectTokens(env, problems);
   const warnings: string[] = [];
-  checkExposure(env, { host, short }, problems, warnings);
+  checkExposure(env, short, warnings);
   const workspaceDir = path("KXM_WORKSPACE_DIR", ".kxm");
   const inWorkspace = (name: string, folder: string) => path(name, join(workspaceDir, folder));
   const stateDir = inWorkspace("KXM_STATE_DIR", "state");
@@ -134,21 +134,18 @@ function readAdminToken(env: Env, host: string, problems: Problem[]): string | u
   return token;
 }
 
-/** Short tokens, refused where others can reach the hub and said on this machine alone; and a hub that others reach without any. */
-function checkExposure(env: Env, { host, short }: { host: string; short: string[] }, problems: Problem[], warnings: string[]): void {
+/** Says which tokens are short, and of a hub that others reach without any. Not refused: a hub that starts today must start with the next version. */
+function checkExposure(env: Env, short: string[], warnings: string[]): void {
   const [token, publicUrl] = [env["KXM_AUTH_TOKEN"]?.trim() ?? "", env["KXM_PUBLIC_URL"]?.trim()];
   if (publicUrl && token === "")
     warnings.push("KXM_PUBLIC_URL is set and KXM_AUTH_TOKEN is not: whoever reaches that address may register agents and read their messages");
   const guessed = `which can be guessed: use at least ${TOKEN_CHARS_MIN}, such as those of \`openssl rand -hex 24\``;
-  const weak: Problem[] = [];
   if (token !== "" && token.length < TOKEN_CHARS_MIN)
-    weak.push({ name: "KXM_AUTH_TOKEN", why: `has ${token.length} ${token.length === 1 ? "character" : "characters"}, ${guessed}` });
+    warnings.push(`KXM_AUTH_TOKEN has ${token.length} ${token.length === 1 ? "character" : "characters"}, ${guessed}`);
   if (short.length > 0) {
     const whose = short.map((project) => JSON.stringify(project)).join(", ");
-    weak.push({ name: "KXM_PROJECT_TOKENS", why: `gives ${whose} a token of less than ${TOKEN_CHARS_MIN} characters, ${guessed}` });
+    warnings.push(`KXM_PROJECT_TOKENS gives ${whose} a token of less than ${TOKEN_CHARS_MIN} characters, ${guessed}`);
   }
-  if (publicUrl || !isLoopback(host)) problems.push(...weak);
-  else warnings.push(...weak.map(({ name, why }) => `${name} ${why}; a hub that others can reach refuses it`));
 }
 
 /** Project → SHA-256 of its token, and the projects whose token is short. */

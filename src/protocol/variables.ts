@@ -23,14 +23,13 @@ export const VARIABLES: readonly Variable[] = [
     name: "KXM_AUTH_TOKEN",
     default: "none",
     meaning:
-      "Admin token. Agents of every project without a token of its own must show it. Required when the hub listens beyond this machine, and of at least 16 characters when others can reach it.",
+      "Admin token. Agents of every project without a token of its own must show it. Required when the hub listens beyond this machine, and best of 16 characters or more: the hub warns of shorter ones.",
   },
   {
     of: "hub",
     name: "KXM_PROJECT_TOKENS",
     default: "none",
-    meaning:
-      "JSON object of project → token. A project named here accepts only its own token, of at least 16 characters when others can reach the hub.",
+    meaning: "JSON object of project → token. A project named here accepts only its own token, best of 16 characters or more.",
   },
   {
     of: "hub",
