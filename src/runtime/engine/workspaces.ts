@@ -39,5 +39,5 @@ export async function prepareWorkspace(context: EngineContext, run: Execution, a
   const { worktrees } = context.machine;
   await worktrees.materialize(context.root, workspace);
   const others = openAttempts(run).some((one) => one.attemptId !== attemptId && one.workspace.path === workspace.path && one.status === "executing");
-  if (workspace.access === "read" && !others) await worktrees.restore(workspace);
+  if (workspace.access === "read" && !others) await worktrees.restore(context.root, workspace);
 }

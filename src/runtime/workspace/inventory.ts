@@ -4,8 +4,9 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Repository } from "../project/repositories.ts";
-import { git } from "./git.ts";
-import { inLine, ownOnly, READY } from "./worktrees.ts";
+import { git, gitlinksIn } from "./git.ts";
+import { isTreeOf } from "./own-tree.ts";
+import { inLine, ownOnly, READY, STATUS } from "./worktrees.ts";
 
 /** A worktree of KXM as `kxm runs worktrees` shows it. */
 export type WorktreeReport = {
@@ -22,6 +23,8 @@ export type WorktreeReport = {
   uncommitted: number;
   unpushed: number;
   missing: boolean;
+  /** Whether its folder holds something else now, in which git is not asked. */
+  replaced: boolean;
   /** Folders that are repositories of their own: a commit of the worktree names theirs, and holds nothing of them. */
   nested: string[];
   /** Disk it takes; undefined where that cannot be told quickly. */
@@ -58,22 +61,21 @@ async function worktreesOf(checkout: string, repository: string, folder: string)
 async function inspect(found: Found, inner: WorktreeReport[]): Promise<WorktreeReport> {
   const { path, checkout, branch, commit } = found;
   const missing = !existsSync(path);
+  const replaced = !missing && !(await isTreeOf(checkout, found.workspace, relative(found.workspace, path) || "."));
+  const asked = !missing && !replaced;
   const own = ownOnly(inner.map((one) => relative(path, one.path)));
-  const status = missing ? "" : await git(path, ["status", "--porcelain", ...own]);
+  const status = asked ? await git(path, ["status", ...STATUS, ...own]) : "";
   const elsewhere = branch ? ["--not", `--exclude=${branch}`, "--branches", "--remotes"] : ["--not", "--branches", "--remotes"];
   const unpushed = commit ? Number(await git(checkout, ["rev-list", "--count", commit, ...elsewhere])) : 0;
   const all = missing ? undefined : await diskUse(path);
-  const nested = missing ? [] : await nestedIn(path, inner);
+  const nested = asked ? await nestedIn(path, inner) : [];
   const bytes = all && inner.reduce((left, one) => left - (one.bytes ?? 0), all);
-  return { ...found, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, nested, bytes };
+  return { ...found, uncommitted: status === "" ? 0 : status.split("\n").length, unpushed, missing, replaced, nested, bytes };
 }
 
 /** Submodules that somebody filled, and repositories that were made there. @param inner worktrees of other repositories, which are looked at by themselves */
 async function nestedIn(path: string, inner: { path: string }[]): Promise<string[]> {
-  const links = (await git(path, ["ls-files", "--stage", "-z"]))
-    .split("\0")
-    .flatMap((entry) => (entry.startsWith("160000 ") ? [entry.slice(entry.indexOf("\t") + 1)] : []));
-  return links.filter((link) => !inner.some((one) => one.path === join(path, link)) && holdsSomething(join(path, link)));
+  return (await gitlinksIn(path)).filter((link) => !inner.some((one) => one.path === join(path, link)) && holdsSomething(join(path, link)));
 }
 
 function holdsSomething(folder: string): boolean {
@@ -95,6 +97,7 @@ async function diskUse(path: string): Promise<number | undefined> {
 
 /** Why a worktree must stay; undefined when all in it is kept elsewhere. Its branch stays in any case, so committed work is never lost with it. */
 export const whyKeep = (report: WorktreeReport): string | undefined => {
+  if (report.replaced) return "something else was put in its place";
   if (report.uncommitted > 0) return `${report.uncommitted} files are not committed`;
   if (report.nested.length > 0) return `${report.nested.join(", ")} is a repository of its own, which is kept nowhere else`;
   if (!report.branch && report.unpushed > 0) return `${report.unpushed} commits are on no branch`;
@@ -124,7 +127,7 @@ async function remove(seen: WorktreeReport): Promise<void> {
 
 async function hasOnlyEmptySubmodules(path: string): Promise<boolean> {
   if (existsSync(await git(path, ["rev-parse", "--path-format=absolute", "--git-path", "modules"]))) return false; // and what is nested was looked for
-  return (await git(path, ["ls-files", "--stage"])).split("\n").some((line) => line.startsWith("160000 "));
+  return (await gitlinksIn(path)).length > 0;
 }
 
 /** Whether the folder was empty and is gone. */

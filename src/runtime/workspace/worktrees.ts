@@ -1,11 +1,12 @@
 // Where steps work: folders outside the checkout that are laid out as the project is, with a Git worktree of each of its repositories. Those that write have
 // one of their own on a branch of its own; those that read the same commits share one.
-import { existsSync, lstatSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import type { Changes, Pinned, Position, Tree, Workspace } from "../engine/local.ts";
 import { isWithin, type Repository } from "../project/repositories.ts";
-import { git, tryGit } from "./git.ts";
+import { git, gitlinksIn, tryGit } from "./git.ts";
+import { isTreeOf, linkIn } from "./own-tree.ts";
 
 const AUTHOR = { GIT_AUTHOR_NAME: "KXM", GIT_AUTHOR_EMAIL: "kxm@localhost", GIT_COMMITTER_NAME: "KXM", GIT_COMMITTER_EMAIL: "kxm@localhost" };
 /** A fixed time: the commit that stands for an empty repository is the same on every machine. */
@@ -52,8 +53,8 @@ async function requireRepository(root: string, { id, path }: Repository, several
 
 /** Commits in a repository must not take up one that lies in it. */
 async function requireApart(folder: string, path: string, names: { outer: string; inner: string }): Promise<void> {
-  if ((await tryGit(folder, ["check-ignore", "-q", path])).code === 0) return;
-  if ((await tryGit(folder, ["ls-files", "--stage", "--", path])).stdout.startsWith("160000 ")) return;
+  if ((await tryGit(folder, ["check-ignore", "-q", `./${path}`])).code === 0) return;
+  if ((await tryGit(folder, ["ls-files", "--stage", "--", `:(literal)${path}`])).stdout.startsWith("160000 ")) return;
   throw unusable(
     `the repository ${names.inner} lies in ${names.outer}, which would take it up in its own commits`,
     `Add /${path}/ to the .gitignore of ${names.outer}.`,
@@ -98,8 +99,10 @@ export const READY = ".ready";
 async function makeWorkspace(root: string, workspace: Workspace): Promise<void> {
   const { path, trees } = workspace;
   const outerFirst = trees.toSorted((a, b) => a.path.length - b.path.length);
-  if (existsSync(path) && !existsSync(path + READY)) {
-    for (const tree of outerFirst.toReversed())
+  const linked = (tree: Tree): boolean => linkIn(path, tree.path) !== undefined;
+  if (existsSync(path) && (!existsSync(path + READY) || (workspace.access === "read" && trees.some(linked)))) {
+    // Through a link, git would remove the worktree that it finds there.
+    for (const tree of outerFirst.toReversed().filter((one) => !linked(one)))
       await tryGit(join(root, tree.path), ["worktree", "remove", "--force", "--force", join(path, tree.path)]);
     rmSync(path, { recursive: true, force: true });
   }
@@ -110,21 +113,18 @@ async function makeWorkspace(root: string, workspace: Workspace): Promise<void> 
 
 async function makeTree(repository: string, workspace: Workspace, { path, base, branch }: Tree): Promise<void> {
   const folder = join(workspace.path, path);
-  if (isTree(folder)) return;
+  if (await isTreeOf(repository, workspace.path, path)) return;
+  const link = linkIn(workspace.path, path);
+  if (link !== undefined) throw new RuntimeRefusal("worktree_unusable", `${folder} cannot be made: ${link} is a link`);
   // Whoever only reads here may not break it for the others; where somebody writes nothing is taken away.
   if (workspace.access === "read") rmSync(folder, { recursive: true, force: true });
-  if (path !== ".") {
-    requireInside(workspace.path, folder);
-    makeFolder(dirname(folder));
-  }
+  if (path !== ".") makeFolder(dirname(folder));
   await git(repository, ["worktree", "prune"]);
   // A branch that is there already keeps what is on it: its folder was removed, not its work.
   const known = branch !== undefined && (await tryGit(repository, ["rev-parse", "--verify", "-q", `refs/heads/${branch}`])).code === 0;
   const place = known ? [folder, branch] : [...(branch ? ["-b", branch] : ["--detach"]), folder, base];
   await git(repository, ["worktree", "add", "--quiet", "--force", ...place]);
 }
-
-const isTree = (folder: string): boolean => existsSync(join(folder, ".git"));
 
 function makeFolder(folder: string): void {
   try {
@@ -134,31 +134,32 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** A link that a repository holds must not lead the worktree of another one out of the workspace. */
-function requireInside(workspace: string, folder: string): void {
-  let there = folder;
-  while (!lstatSync(there, { throwIfNoEntry: false })) there = dirname(there);
-  if (realpathSync(there) !== join(realpathSync(workspace), relative(workspace, there)))
-    throw new RuntimeRefusal("worktree_unusable", `${folder} cannot be made: ${there} is a link`);
-}
+/** The repositories that lie in a worktree and that its index knows. Those of the project are among them. */
+const repositoriesIn = async (folder: string): Promise<string[]> =>
+  (await gitlinksIn(folder)).filter((path) => existsSync(join(folder, path, ".git")));
+
+/** How worktrees are asked for what is not committed: without asking the repositories that lie in them, which may be anybody's. */
+export const STATUS = ["--porcelain", "--ignore-submodules=dirty"];
 
 /** The folders of other repositories of the workspace that lie in this one, below it. */
 const innerOf = ({ trees }: Workspace, outer: Tree): string[] =>
   trees.filter(({ path }) => isWithin(path, outer.path)).map(({ path }) => relative(outer.path, path));
 
-/** Brings what was only to be read back to its commit; what a step left there was never allowed. Answers what it had left. */
-export async function restore(workspace: Workspace): Promise<string[]> {
+/**
+ * Brings what was only to be read back to its commit; what a step left there was never allowed. Answers what it had left.
+ * @param root the project's root
+ */
+export async function restore(root: string, workspace: Workspace): Promise<string[]> {
   const left: string[] = [];
   for (const tree of workspace.trees) {
-    const folder = join(workspace.path, tree.path);
-    // Without it git would take the repository that lies around the folder for the one that is meant.
-    if (!tree.branch && isTree(folder)) left.push(...(await restoreTree(folder, tree, innerOf(workspace, tree))));
+    if (tree.branch || !(await isTreeOf(join(root, tree.path), workspace.path, tree.path))) continue;
+    left.push(...(await restoreTree(join(workspace.path, tree.path), tree, innerOf(workspace, tree))));
   }
   return left;
 }
 
 async function restoreTree(folder: string, { path, base }: Tree, inner: string[]): Promise<string[]> {
-  const status = await git(folder, ["status", "--porcelain", ...ownOnly(inner)]);
+  const status = await git(folder, ["status", ...STATUS, ...ownOnly(inner)]);
   if (status === "" && (await git(folder, ["rev-parse", "HEAD"])) === base) return [];
   await git(folder, ["checkout", "--quiet", "--force", "--detach", base]);
   await git(folder, ["clean", "--quiet", "-fd", ...ownOnly(inner)]);
@@ -177,22 +178,19 @@ export async function capture(root: string, workspace: Workspace, message: strin
   for (const tree of workspace.trees) {
     if (!tree.branch) continue;
     const folder = join(workspace.path, tree.path);
-    if (!isTree(folder) || (await storeOf(folder)) !== (await storeOf(join(root, tree.path))))
+    if (!(await isTreeOf(join(root, tree.path), workspace.path, tree.path)))
       throw new RuntimeRefusal("worktree_unusable", `the step took the worktree of ${tree.id} away, or put something else in its place: ${folder}`);
     const made = await captureTree(folder, tree, message, innerOf(workspace, tree));
     if (made) changes.push(made);
   }
-  await restore(workspace);
+  await restore(root, workspace);
   return changes;
 }
 
-/** Where the repository of a folder keeps its objects; undefined when git cannot tell. */
-async function storeOf(folder: string): Promise<string | undefined> {
-  const { code, stdout } = await tryGit(folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
-  return code === 0 ? realpathSync(stdout.trim()) : undefined;
-}
-
 async function captureTree(folder: string, { id, base, branch = "" }: Tree, message: string, inner: string[]): Promise<Changes | undefined> {
+  // Of a repository that the step has left here only the commit counts: git would ask those that it knows for their changes, and run what they name for it.
+  const nested = await repositoriesIn(folder);
+  if (nested.length > 0) await git(folder, ["update-index", "--force-remove", "-z", "--stdin"], { input: nested.join("\0") });
   await git(folder, ["add", "-A"]);
   // Not left out of the line above: git takes it amiss when what is left out is ignored as well.
   if (inner.length > 0) await git(folder, ["reset", "--quiet", "--", ...inner.map((path) => `:(literal)${path}`)]);

@@ -147,13 +147,13 @@ describe.each<[string, Repository[], () => void]>([
     const read = await workspaceOf(repositories, "read");
     await materialize(root, read);
     for (const { path } of repositories) writeFileSync(join(read.path, path, "junk.txt"), "junk");
-    expect((await restore(read)).toSorted()).toEqual(repositories.map(({ path }) => join(path, "junk.txt")).toSorted());
-    expect(await restore(read)).toEqual([]);
+    expect((await restore(root, read)).toSorted()).toEqual(repositories.map(({ path }) => join(path, "junk.txt")).toSorted());
+    expect(await restore(root, read)).toEqual([]);
     rmSync(`${read.path}.ready`);
     rmSync(join(read.path, two.path), { recursive: true });
     writeFileSync(join(read.path, one.path, "left.txt"), "left");
     await materialize(root, read);
-    expect(await restore(read)).toEqual([]);
+    expect(await restore(root, read)).toEqual([]);
     expect(existsSync(join(read.path, two.path, "a.txt"))).toBe(true);
   });
 
@@ -207,7 +207,7 @@ test("a reading checkout that a step has broken is made anew for the next one", 
   for (const harm of ["rm -rf api", "rm -rf api/.git", "rm .git", "rm -rf api && mkdir api && touch api/x"]) {
     sh(read.path, harm);
     await materialize(root, read);
-    expect(await restore(read)).toEqual([]);
+    expect(await restore(root, read)).toEqual([]);
     expect([text(read.path, "a.txt"), text(read.path, "api/a.txt")]).toEqual([".\n", "api\n"]);
   }
 });
@@ -234,3 +234,27 @@ test("a link in one repository does not lead the worktree of another one out of 
   expect(await materialize(root, work).catch((error) => error)).toMatchObject({ code: "worktree_unusable" });
   expect(existsSync(join(base, "outside/lib"))).toBe(false);
 });
+
+test.each(["-n", "--help", "a b", "ü/ñ 日本", "a[b]*", ":(top)x", "!x", "#y", "a'b\"c", "x.lock"])(
+  "folders are taken by their names, whatever git takes them for: %s",
+  async (path) => {
+    repository(".", { ".gitignore": `${path.replace(/[[\]*!#]/g, "\\$&").replace(/^/, "/")}\n` });
+    repository(path);
+    const odd: Repository = { id: "odd", path };
+    const work = await workspaceOf([SHOP, odd], "work", "shop", "odd");
+    await materialize(root, work);
+    for (const one of [".", path]) writeFileSync(join(work.path, one, "new.txt"), one);
+    expect(await capture(root, work, "work")).toMatchObject([
+      { repositoryId: "shop", added: ["new.txt"] },
+      { repositoryId: "odd", added: ["new.txt"] },
+    ]);
+    const read = await workspaceOf([SHOP, odd], "read");
+    await materialize(root, read);
+    writeFileSync(join(read.path, path, "junk.txt"), "");
+    expect(await restore(root, read)).toEqual([join(path, "junk.txt")]);
+    const reports = await listWorktrees(root, folder(), [SHOP, odd]);
+    expect(reports.map(whyKeep)).toEqual(reports.map(() => undefined));
+    for (const report of reports) await removeWorktree(root, report);
+    expect(existsSync(read.path) || existsSync(work.path)).toBe(false);
+  },
+);

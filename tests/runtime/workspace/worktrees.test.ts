@@ -112,11 +112,11 @@ test("a reading checkout is brought back to its commit", async () => {
   await materialize(root, read);
   writeFileSync(join(read.path, "a.txt"), "changed");
   writeFileSync(join(read.path, "junk.txt"), "junk");
-  expect((await restore(read)).toSorted()).toEqual(["a.txt", "junk.txt"]);
-  expect(await restore(read)).toEqual([]);
+  expect((await restore(root, read)).toSorted()).toEqual(["a.txt", "junk.txt"]);
+  expect(await restore(root, read)).toEqual([]);
   expect(readFileSync(join(read.path, "a.txt"), "utf8")).toBe("a\n");
   sh(read.path, "echo committed >a.txt && git commit -qam 'not allowed'");
-  expect(await restore(read)).toEqual(["."]);
+  expect(await restore(root, read)).toEqual(["."]);
   expect(readFileSync(join(read.path, "a.txt"), "utf8")).toBe("a\n");
 });
 
