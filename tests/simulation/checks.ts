@@ -74,6 +74,11 @@ function wrongsOfEffects(effects: Effect[], events: EventRow[], run: Execution):
   for (const { stepId, attemptId } of effects)
     if (!events.some(({ eventType, payload }) => eventType === "effect.intent_recorded" && payload.attemptId === attemptId))
       wrong.push(`${run.runId}: the effect of ${stepId} happened before it was announced`);
+  for (const { stepId, attemptId, overtaken } of effects) {
+    const resolved = events.some(({ eventType, payload }) => eventType === "effect.uncertainty_resolved" && payload.attemptId === attemptId);
+    if (overtaken && !resolved && run.results[stepId]?.outcome === "passed")
+      wrong.push(`${run.runId}: ${stepId} passed although somebody else had its lease before it ended`);
+  }
   for (const { id, gate } of run.plan.steps)
     if (gate === "deliver" && run.results[id]?.outcome === "passed" && !effects.some(({ stepId }) => stepId === id))
       wrong.push(`${run.runId}: ${id} passed and its effect never happened`);
@@ -118,6 +123,53 @@ export function restless({ store }: OpenProject): string[] {
     return rests && reason ? [] : [`${runId} is ${status}${rests ? " without a reason" : ""}`];
   });
   return work ? [...runs, `${work.intakeId} waits to become a run`] : runs;
+}
+
+/** How many events each run has. */
+export const lengths = ({ store }: OpenProject): [runId: string, length: number][] =>
+  store.read.runs.list({ limit: 1000 }).map(({ runId, state }) => [runId, state.lastSequence]);
+
+/** Attempts that began when nothing failed any more, and failed all the same. @param before how many events each run had until then */
+export function failuresSince({ store }: OpenProject, before: Map<string, number>): string[] {
+  return store.read.runs.list({ limit: 1000 }).flatMap(({ runId }) => {
+    const begun = new Set<string>();
+    return store.read.events.after(runId, 0, ALL).flatMap(({ eventType, sequence, payload: { attemptId = "", status, reason } }) => {
+      if (eventType === "attempt.created" && sequence > (before.get(runId) ?? 0)) begun.add(attemptId);
+      const failed = (eventType === "attempt.status_changed" && status === "failed") || eventType === "effect.blocked_uncertain";
+      return failed && begun.has(attemptId) ? [`${runId}: ${attemptId} went wrong although nothing failed any more: ${reason}`] : [];
+    });
+  });
+}
+
+/** What the hub does not know although everything has ended and arrived: how a run ended, or what became of a command. */
+export async function ignoranceOfHub(hub: SimulatedHub, { project, projectId, runtimeId }: SimulatedRuntime): Promise<string[]> {
+  const { store } = project() ?? {};
+  const read = hub.hub?.engine.read;
+  if (!store || !read) return ["there is nobody to ask"];
+  const open = await read.commands.open("demo", runtimeId, 0, ALL);
+  const runs = store.read.runs.list({ limit: 1000 }).map(async ({ runId, state }) => {
+    const { status, cursor } = (await read.sync.findRun(projectId, runId)) ?? {};
+    const same = status === state.status && cursor === state.lastSequence;
+    return same ? [] : [`${runId} is ${state.status} after ${state.lastSequence} events, and the hub says ${status} after ${cursor}`];
+  });
+  return [
+    ...open.map(({ id, kind, state }) => `the hub has heard nothing of its command ${id} (${kind}): it is ${state}`),
+    ...(await Promise.all(runs)).flat(),
+  ];
+}
+
+/** What happened in a project, in few words: to see what a simulation comes to at all. */
+export function reached(project: OpenProject): string[] {
+  const { read } = project.store;
+  const runs = read.runs.list({ limit: 1000 }).flatMap(({ runId, state }) => {
+    const { plan, counts, ...run } = executionOf(project, runId);
+    const steps = plan.steps.filter(({ id }) => counts[id]).map(({ kind, panel }) => `step ${kind}${panel ? ` ${panel.strategy}` : ""}`);
+    const events = read.events
+      .after(runId, 0, ALL)
+      .flatMap(({ eventType, payload: { resolutionAction } }) => [eventType, ...(resolutionAction ? [resolutionAction] : [])]);
+    return [...steps, ...events, `run ${state.status}`, ...Object.values(run.results).map(({ failure }) => `failure ${failure?.class}`)];
+  });
+  return [...new Set([...runs, ...read.commands.list(ALL).map(({ source, kind, state }) => `${source} ${kind} ${state}`)])];
 }
 
 /** Runs that have not ended. */

@@ -8,10 +8,14 @@ import { type Hub, openHub } from "../../src/hub/hub.ts";
 import { expireLapsed } from "../../src/hub/leases.ts";
 import { silent } from "../../src/hub/log.ts";
 import { defaultSettings } from "../../src/hub/settings.ts";
+import { sha256 } from "../../src/protocol/canonical.ts";
+import { leaseLedger } from "./ledger.ts";
 import type { Faults, Reach } from "./programs.ts";
 import type { Schedule } from "./schedule.ts";
 
 export const HUB_URL = "http://127.0.0.1:7331";
+/** What an operator shows the hub; a Runtime's project is open. */
+const OPERATOR = "an-operator-of-the-simulation";
 export const STARTED = Date.UTC(2026, 0, 2, 3, 4, 5);
 /** A request without an answer is given up after this. */
 const PATIENCE_MS = 30_000;
@@ -19,9 +23,16 @@ const LEASES_MS = 4_000;
 /** How often something that waits at the hub is looked at again. */
 const WAIT_MS = 6_000;
 const COMMANDS = "/v1/runtime/commands";
+const EVENTS = "/v1/sync/events";
 
 /** Deliberate bugs, to see that the checks see them. */
-export type HubBugs = { acksBeforeStoring?: boolean; forgetsFences?: boolean };
+export type HubBugs = {
+  acksBeforeStoring?: boolean;
+  forgetsFences?: boolean;
+  grantsTwice?: boolean;
+  forgetsResults?: boolean;
+  shortensLeases?: boolean;
+};
 export type SimulatedHub = Awaited<ReturnType<typeof simulatedHub>>;
 type Answer = { status: number; headers: Record<string, string>; text: string };
 
@@ -66,7 +77,7 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
   const folder = mkdtempSync("/dev/shm/kxm-sim-hub-");
   await copyFresh(`${folder}/kxm.db`);
   const clock = () => Math.floor(STARTED + schedule.now);
-  const fences = new Map<string, number>();
+  const leases = leaseLedger(clock, (what) => schedule.troubles.push(what));
   let ids = 0;
   /** Rises with everything that a wait for commands must hear of: one that was sent, or the hub's end. */
   let news = 0;
@@ -76,7 +87,7 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
   async function begin() {
     const stop = new AbortController();
     const engine = await openEngine({ path: `${folder}/kxm.db`, clock, newId });
-    const settings = { ...defaultSettings(), rateLimit: undefined } as never;
+    const settings = { ...defaultSettings(), rateLimit: undefined, localAdminTokenHash: sha256(OPERATOR) } as never;
     const hub: Hub = openHub({ engine, clock, settings, log: silent, stopping: stop.signal });
     return { hub, engine, stop, credentials: createCredentials(hub), newRequestId: () => newId("req") };
   }
@@ -93,26 +104,33 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
     schedule.busy(async () => {
       if (!running) return undefined;
       const path = new URL(request.url).pathname;
-      if (bugs.acksBeforeStoring && path === "/v1/sync/events" && schedule.oneIn(10)) return yes(await request.json());
+      if (bugs.acksBeforeStoring && path === EVENTS && schedule.oneIn(10)) return yes(await request.json());
+      if (bugs.forgetsResults && request.method === "POST" && path.startsWith(`${COMMANDS}/`)) return { status: 200, headers: {}, text: "{}" };
       shared ??= apiFor(running);
-      const response = await shared(running, request);
+      const response = await shared(running, bugs.shortensLeases ? await shortened(request) : request);
       const answer = { status: response.status, headers: Object.fromEntries(response.headers), text: await response.text() };
-      if (answer.status === 200 && path.endsWith("/acquire")) watchFence(answer);
+      if (bugs.grantsTwice && answer.text.includes('"lease_held"')) grantAgain(answer);
+      if (answer.status === 200 && path.startsWith("/v1/leases/")) watchLease(path, answer);
       if (request.method === "POST" && path.startsWith(COMMANDS)) news++;
       return answer;
     });
 
-  /** Fences of a resource only rise; the same one again is its holder's. */
-  function watchFence(answer: Answer) {
+  /** Deliberate bug: somebody else gets it, too. */
+  function grantAgain(answer: Answer) {
+    const { lease } = JSON.parse(answer.text);
+    const granted = { ...lease, holderAgentId: "agt_other", fencingToken: lease.fencingToken + 1 };
+    Object.assign(answer, { status: 200, text: JSON.stringify({ lease: granted, renewed: false }) });
+  }
+
+  function watchLease(path: string, answer: Answer) {
     const body = JSON.parse(answer.text);
-    const newest = fences.get(body.lease.name) ?? 0;
+    if (path.endsWith("/release")) return leases.released(body.lease);
+    const newest = leases.newest(body.lease.name);
     if (bugs.forgetsFences && newest > 0) {
       body.lease.fencingToken = newest - 1;
       answer.text = JSON.stringify(body);
     }
-    const { name, fencingToken } = body.lease;
-    if (fencingToken < newest) schedule.troubles.push(`the fence of ${name} went back from ${newest} to ${fencingToken}`);
-    fences.set(name, Math.max(newest, fencingToken));
+    leases.granted(body.lease);
   }
 
   const lapse = () => {
@@ -126,11 +144,16 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
     get hub(): Hub | undefined {
       return running?.hub;
     },
+    /** The newest fence of a resource that anybody has. */
+    newestFence: leases.newest,
     /** The network of one process on a machine. */
     fetchFor: (reach: Reach) => networkOf(schedule, faults, reach, { answerTo, news: () => news }),
     /** One request of an operator, who sits beside the hub. */
     call: async (method: string, path: string, body?: unknown): Promise<{ status: number; body: any } | undefined> => {
-      const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+      const headers: Record<string, string> = {
+        authorization: `Bearer ${OPERATOR}`,
+        ...(body !== undefined && { "content-type": "application/json" }),
+      };
       const request = new Request(HUB_URL + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
       const answer = await answerTo(request);
       return answer && { status: answer.status, body: answer.text === "" ? undefined : JSON.parse(answer.text) };
@@ -150,6 +173,13 @@ export async function simulatedHub(schedule: Schedule, faults: Faults, bugs: Hub
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Deliberate bug: a lease ends long before its holder thinks. */
+async function shortened(request: Request): Promise<Request> {
+  const { url, method, headers } = request;
+  if (!url.includes("/v1/leases/")) return request;
+  return new Request(url, { method, headers, body: JSON.stringify({ ...((await request.json()) as object), ttlMs: 5_000 }) });
 }
 
 /** Deliberate bug: an answer before anything is stored. */
@@ -199,25 +229,47 @@ function networkOf(schedule: Schedule, faults: Faults, reach: Reach, { answerTo,
     reach.point("request");
     const sent: Sent = { method: request.method, url: request.url, headers: Object.fromEntries(request.headers), text: await request.text() };
     return new Promise<Response>((resolve, reject) => {
-      const back = (ms: number, answer: Answer) =>
-        schedule.after(ms, "answer", () =>
-          reach.deliver(() => resolve(new Response(answer.text, { status: answer.status, headers: answer.headers }))),
-        );
+      request.signal.addEventListener("abort", () => reject(request.signal.reason));
       const fail = (ms: number, error: () => Error) => schedule.after(ms, "no answer", () => reach.deliver(() => reject(error())));
+      const back = (ms: number, answer: Answer) =>
+        schedule.after(ms, "answer", () => {
+          if (reach.isCutOff()) return fail(PATIENCE_MS, late);
+          reach.deliver(() => resolve(new Response(answer.text, { status: answer.status, headers: answer.headers })));
+        });
+      if (reach.isCutOff()) return fail(way(), broken);
       const fate = faults.on ? schedule.random() : 1;
       if (fate < 0.07) return fail(way(), broken); // lost on the way there
       if (fate < 0.1) return fail(PATIENCE_MS, late);
       if (fate < 0.14) return back(way(), BUSY);
+      const isPush = sent.method === "POST" && sent.url.endsWith(EVENTS);
       schedule.after(way(), `to the hub ${sent.method} ${new URL(sent.url).pathname}`, async () => {
-        const answer = await patiently(sent);
+        const half = isPush && fate >= 0.23 && fate < 0.25;
+        const answer = await patiently(half ? withHalf(sent) : sent);
         if (!answer || fate < 0.2) return fail(way(), broken); // nothing listens; or taken, and the answer lost
         if (fate < 0.23) return back(way(), HALF);
-        back(way(), answer);
+        back(way(), half ? forAll(sent, answer) : isPush && fate < 0.27 ? muddled(answer) : answer);
       });
-      if (fate < 0.3) schedule.after(way() + 1, "to the hub once more", () => void patiently(sent)); // arrives twice
+      if (fate >= 0.27 && fate < 0.34) schedule.after(way() + 1, "to the hub once more", () => void patiently(sent)); // arrives twice
     });
   };
 }
+
+/** A push of which only the beginning arrives at the hub, behind somebody who answers for all of it. */
+const withHalf = (sent: Sent): Sent => {
+  const { events, ...rest } = JSON.parse(sent.text);
+  return { ...sent, text: JSON.stringify({ ...rest, events: events.slice(0, Math.ceil(events.length / 2)) }) };
+};
+const forAll = ({ text }: Sent, answer: Answer): Answer => {
+  const body = JSON.parse(answer.text);
+  if (answer.status !== 200) return answer;
+  const results = JSON.parse(text).events.map((_: unknown, index: number) => body.results[index] ?? body.results[0]);
+  return { ...answer, text: JSON.stringify({ ...body, results }) };
+};
+/** An answer that says of each event what is true of another one. */
+const muddled = (answer: Answer): Answer => {
+  const body = JSON.parse(answer.text);
+  return answer.status === 200 ? { ...answer, text: JSON.stringify({ ...body, results: body.results.toReversed() }) } : answer;
+};
 
 type Sent = { method: string; url: string; headers: Record<string, string>; text: string };
 

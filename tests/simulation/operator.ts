@@ -1,12 +1,13 @@
 // The people of a simulation: they start runs, answer what is asked, and say the truth about effects, at the machine or through the hub. What they have
 // asked for once must be done once.
 import type { ProjectCommand } from "../../src/runtime/contract.ts";
-import { executionOf, openRuns } from "./checks.ts";
+import type { OpenProject } from "../../src/runtime/projects.ts";
+import { executionOf, openRuns, runsOf } from "./checks.ts";
 import type { SimulatedHub } from "./hub.ts";
 import type { SimulatedRuntime } from "./runtimes.ts";
 import type { Schedule } from "./schedule.ts";
 
-const WORKFLOWS = ["main", "panel", "signal", "quick"];
+const WORKFLOWS = ["main", "panel", "signal", "race", "quick"];
 const AGAIN_MS = 1_500;
 
 export type SimulatedOperator = ReturnType<typeof simulatedOperator>;
@@ -51,10 +52,19 @@ export function simulatedOperator(schedule: Schedule, hub: SimulatedHub, runtime
     const once = (key: string): boolean => !answered.has(key) && answered.add(key) !== undefined;
     if (question && !run.visit?.answer && once(question.approvalId)) {
       const { approvalId, contentHash } = question;
+      if (schedule.oneIn(8)) ask({ kind: "approve", runId, payload: { approvalId, contentHash: `sha256:${"0".repeat(64)}` } }); // of something else
       ask({ kind: schedule.oneIn(5) ? "reject" : "approve", runId, payload: { approvalId, contentHash } });
     } else if (waitDeadline !== undefined && !signal && once(`${runId} ${run.visit!.stepAttempt}`))
       ask({ kind: "signal", runId, payload: { signal: "go", status: "passed" } });
     for (const { effectId, attemptId } of Object.values(run.uncertain)) if (once(effectId)) resolve(runId, effectId, attemptId);
+  }
+
+  /** Asks for a run again, also for one that has not ended and cannot be. */
+  function again(project: OpenProject) {
+    const runId = schedule.pick(runsOf(project));
+    const steps = Object.keys(executionOf(project, runId).counts);
+    const stepId = steps.length > 0 && schedule.oneIn(2) ? schedule.pick(steps) : undefined;
+    ask({ kind: "retry", runId, payload: { ...(stepId && { stepId }) } });
   }
 
   function resolve(runId: string, effectId: string, attemptId: string) {
@@ -80,6 +90,7 @@ export function simulatedOperator(schedule: Schedule, hub: SimulatedHub, runtime
       if (open.length === 0) return;
       const runId = schedule.pick(open);
       if (mayCancel && schedule.oneIn(15)) return ask({ kind: "cancel", runId, payload: {} });
+      if (mayCancel && schedule.oneIn(20)) return again(project!);
       answer(runId);
     },
     /** Looks after every run. */

@@ -2,7 +2,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import type { EffectClass } from "../../src/protocol/project-files.ts";
 import { isOver } from "../../src/runtime/engine/execution.ts";
-import { doubleStarts, executionOf, nothingSeen, openRuns, restless, runsOf, type Seen, wrongsOfHub, wrongsOfMachine } from "./checks.ts";
+import type { OpenProject } from "../../src/runtime/projects.ts";
+import {
+  doubleStarts,
+  executionOf,
+  failuresSince,
+  ignoranceOfHub,
+  lengths,
+  nothingSeen,
+  openRuns,
+  restless,
+  runsOf,
+  type Seen,
+  wrongsOfHub,
+  wrongsOfMachine,
+} from "./checks.ts";
 import { type HubBugs, simulatedHub } from "./hub.ts";
 import { type SimulatedOperator, simulatedOperator } from "./operator.ts";
 import type { Faults, MachineBugs } from "./programs.ts";
@@ -11,8 +25,9 @@ import { openSchedule, type Schedule } from "./schedule.ts";
 
 export type Bugs = HubBugs & MachineBugs & StoreBugs;
 const CHAOS_MS = 60_000;
-/** With the faults gone what was appended is at the hub within this time, and every run has come to rest within the other. */
+/** With the faults gone what was appended is at the hub within the first time, every process runs within the next, every run rests within the last. */
 const DRAIN_MS = 60_000;
+const START_MS = 120_000;
 const REST_MS = 300_000;
 const CHECK_MS = 8_000;
 const RUNTIMES = 2;
@@ -52,6 +67,17 @@ const FILES: Record<string, object> = {
     { id: "wait", kind: "wait", signal: "go", timeoutMs: 600_000, on: { passed: "ship" } },
     SHIP,
   ]),
+  ".kxm/workflows/race.yaml": workflow([
+    {
+      id: "race",
+      kind: "moa",
+      repositories: { main: "write" },
+      assignments: { allowedAgents: ["writer"], target: 2, maximum: 3 },
+      join: { strategy: "first-success", cancelRemaining: true },
+      on: { passed: "ship" },
+    },
+    SHIP,
+  ]),
   ".kxm/workflows/quick.yaml": workflow([
     { id: "one", kind: "agent", agent: "echo", on: { passed: "two" } },
     { id: "two", kind: "agent", agent: "reader" },
@@ -61,16 +87,16 @@ const gatesFile = (effect: EffectClass) => ({
   schema: "kxm.gate-registry.v1",
   gates: {
     tests: { argv: ["tests"], timeoutMs: 15_000 },
-    deliver: { argv: ["deliver"], timeoutMs: 15_000, lease: "branch:main", effect },
+    deliver: { argv: ["deliver"], timeoutMs: 45_000, lease: "branch:main", effect },
   },
 });
-const projectFile = (id: string) => ({
+const projectFile = (id: string, maxConcurrentRuns: number) => ({
   schema: "kxm.project.v1",
   id,
   name: "Simulated",
   defaultWorkflow: "main",
   defaultHarness: "echo",
-  limits: { maxConcurrentRuns: 2 },
+  limits: { maxConcurrentRuns },
 });
 /** The name of a Runtime's agent ends in a hash of where its checkout lies: a folder with a random name. */
 const AGENT_NAME = /(runtime-\d{8})-[0-9a-f]{6}/;
@@ -83,7 +109,7 @@ const PROJECTS = Array.from({ length: RUNTIMES }, (_, index) => `prj_simulated_$
 export function openStage(effect: EffectClass = "external-non-idempotent") {
   const folder = mkdtempSync("/dev/shm/kxm-sim-stage-");
   const workplaces = PROJECTS.map((id, index) =>
-    workplace(folder, index + 1, id, { ...FILES, ".kxm/gates.yaml": gatesFile(effect), ".kxm/project.yaml": projectFile(id) }),
+    workplace(folder, index + 1, id, { ...FILES, ".kxm/gates.yaml": gatesFile(effect), ".kxm/project.yaml": projectFile(id, RUNTIMES - index) }),
   );
   return { workplaces, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
@@ -99,8 +125,11 @@ type World = {
 };
 export type Played = { seed: number; wrong: string[]; trace: string; lines: string[]; ended: number; runs: number };
 
-/** @param bugs deliberate ones, that the checks must find */
-export async function play(seed: number, workplaces: Workplace[], bugs: Bugs = {}): Promise<Played> {
+/**
+ * @param bugs deliberate ones, that the checks must find
+ * @param look is shown every project at the end
+ */
+export async function play(seed: number, workplaces: Workplace[], bugs: Bugs = {}, look?: (project: OpenProject) => void): Promise<Played> {
   const schedule = openSchedule(seed);
   const faults: Faults = { on: true };
   const hub = await simulatedHub(schedule, faults, bugs);
@@ -116,10 +145,11 @@ export async function play(seed: number, workplaces: Workplace[], bugs: Bugs = {
       const project = runtime.project();
       return project ? runsOf(project).map((runId) => executionOf(project, runId)) : [];
     });
+    schedule.trace.push(...runtimes.flatMap(story));
     for (const run of runs) schedule.trace.push(`${run.runId} ${run.status} ${run.lastSequence} ${run.reason ?? ""}`.replace(AGENT_NAME, "$1"));
     const trace = schedule.hash();
-    const lines = world.wrong.length > 0 ? [...schedule.trace, ...runtimes.flatMap(story)] : schedule.trace;
-    return { seed, wrong: [...new Set(world.wrong)], trace, lines, ended: runs.filter(isOver).length, runs: runs.length };
+    if (look) for (const { project } of runtimes) if (project()) look(project()!);
+    return { seed, wrong: [...new Set(world.wrong)], trace, lines: schedule.trace, ended: runs.filter(isOver).length, runs: runs.length };
   } finally {
     for (const { close } of runtimes) close();
     await hub.close();
@@ -131,7 +161,8 @@ function plan({ schedule, runtimes, operators, hub }: World) {
   const sometime = (label: string, work: () => unknown) => schedule.after(schedule.between(0, CHAOS_MS), label, work);
   operators.forEach((operator, index) => {
     const runtime = runtimes[index]!;
-    for (let run = schedule.between(1, 3); run > 0; run--) schedule.after(schedule.between(0, 30_000), "start", operator.start);
+    for (let run = schedule.oneIn(8) ? 4 : schedule.between(1, 3); run > 0; run--)
+      schedule.after(schedule.between(0, 30_000), "start", operator.start);
     for (let look = 8; look > 0; look--) sometime("operator", () => operator.lookAfter(true));
     if (schedule.oneIn(3)) {
       sometime("pause", operator.pause);
@@ -141,6 +172,9 @@ function plan({ schedule, runtimes, operators, hub }: World) {
     if (schedule.oneIn(3)) sometime("freeze", () => runtime.freeze(schedule.between(1_000, 45_000)));
     if (schedule.oneIn(4)) sometime("stop in order", runtime.stopInOrder);
     if (schedule.oneIn(6)) sometime("reboot", runtime.reboot);
+    if (schedule.oneIn(4)) sometime("start beside", runtime.startBeside);
+    if (schedule.oneIn(4)) sometime("cut off", () => runtime.cutOff(schedule.between(5_000, 60_000)));
+    if (schedule.oneIn(4)) sometime("the disk is full", () => runtime.fillDisk(schedule.between(1_000, 20_000)));
     if (schedule.oneIn(3)) sometime("clock jumps", () => runtime.jump(schedule.between(-7_200_000, 7_200_000)));
   });
   for (let times = schedule.between(0, 3); times > 0; times--) sometime("the hub is killed", () => hub.restart(schedule.between(100, 15_000)));
@@ -162,17 +196,23 @@ async function check({ schedule, runtimes, hub, seen, wrong }: World) {
 
 /** Nothing fails any more. First everything comes to rest by itself; then people answer everything, and everything ends. */
 async function peace(world: World) {
-  const { schedule, faults, runtimes, operators, wrong } = world;
+  const { schedule, faults, hub, runtimes, operators, wrong } = world;
   faults.on = false;
   for (const { settleClock } of runtimes) settleClock();
   const backlog = () => runtimes.map((runtime) => runtime.project()?.store.read.outbox.pending(0, 1)[0]?.seq);
   const drained = (before: (number | undefined)[]) =>
     backlog().every((seq, index) => seq === undefined || (before[index] !== undefined && seq > before[index]));
   const undone = () => operators.flatMap((operator) => operator.wrongs());
-  await until(world, schedule.now + DRAIN_MS, () => runtimes.every((runtime) => runtime.project() !== undefined) && undone().length === 0); // the dead start again, the frozen are replaced
+  // The dead start again, the frozen are replaced.
+  await until(world, schedule.now + START_MS, () => runtimes.every((runtime) => runtime.project() !== undefined) && undone().length === 0);
+  if (runtimes.some((runtime) => runtime.project() === undefined)) wrong.push("no process runs");
+  if (wrong.length > 0) return;
+  // A pause that was asked for before a resume may have come behind it.
+  runtimes.forEach((runtime, index) => runtime.project()!.store.read.controls.pause() && operators[index]!.resume());
   const newest = runtimes.map((runtime) => runtime.project()?.store.read.outbox.pending(0, 100_000).at(-1)?.seq ?? 0);
   await until(world, schedule.now + DRAIN_MS, () => drained(newest));
   if (!drained(newest)) wrong.push(`rows are still pending after ${DRAIN_MS} ms without faults`);
+  const calm = new Map(runtimes.flatMap((runtime) => lengths(runtime.project()!)));
   const unrest = () =>
     runtimes.flatMap((runtime) => {
       const project = runtime.project();
@@ -193,6 +233,9 @@ async function peace(world: World) {
   if (wrong.length > 0) return;
   if (open().length > 0) wrong.push(`${open().join(", ")} never ended`);
   wrong.push(...undone());
+  const ignorance = async () => (await Promise.all(runtimes.map((runtime) => ignoranceOfHub(hub, runtime)))).flat();
+  for (const end = schedule.now + DRAIN_MS; schedule.now < end && (await ignorance()).length > 0; ) await until(world, schedule.now + CHECK_MS);
+  wrong.push(...(await ignorance()), ...runtimes.flatMap((runtime) => failuresSince(runtime.project()!, calm)));
   for (const { machine } of runtimes) wrong.push(...machine.orphans().map((attemptId) => `the program of ${attemptId} still runs`));
 }
 

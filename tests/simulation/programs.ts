@@ -18,17 +18,35 @@ function loadOnce(root: string): Bundle {
 type Folder = { stdin: string; go: boolean; shell?: number; exit?: number; stdout: string };
 type Process = { pid: number; started: string; request: LaunchRequest; alive: boolean; folder: Folder };
 /** What a gate did to the world outside. */
-export type Effect = { runId: string; stepId: string; attemptId: string; fence?: number; undone?: boolean };
+export type Effect = {
+  runId: string;
+  stepId: string;
+  attemptId: string;
+  fence?: number;
+  undone?: boolean;
+  /** Somebody else had the lease when the program said that it was done. */
+  overtaken?: boolean;
+};
 
 /** How a supervisor's process reaches the machine: `point` may be its last moment, `deliver` wakes it if it can be woken. */
-export type Reach = { point: (name: string) => void; mayFreeze: () => void; deliver: (work: () => void) => void; dead: () => boolean };
+export type Reach = {
+  point: (name: string) => void;
+  mayFreeze: () => void;
+  deliver: (work: () => void) => void;
+  dead: () => boolean;
+  /** Nothing gets through between this machine and the hub. */
+  isCutOff: () => boolean;
+  /** The disk has no room. */
+  isFull: () => boolean;
+};
 export type Faults = { on: boolean };
 
 /** Deliberate bugs, to see that the checks see them. */
-export type MachineBugs = { endsNothing?: boolean };
+export type MachineBugs = { endsNothing?: boolean; alwaysFails?: boolean };
 export type SimulatedMachine = ReturnType<typeof simulatedMachine>;
 
-export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: MachineBugs = {}) {
+/** @param newestFence of a resource, as the hub granted it */
+export function simulatedMachine(schedule: Schedule, faults: Faults, newestFence: (resource: string) => number, bugs: MachineBugs = {}) {
   const folders = new Map<string, Folder>();
   const processes: Process[] = [];
   const effects: Effect[] = [];
@@ -66,11 +84,12 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
   }
 
   /** A draw between ends of a program; without faults it always does its work. */
-  const fate = (): number => (faults.on ? schedule.random() : 1);
+  const fate = (): number => (faults.on || bugs.alwaysFails ? schedule.random() : 1);
 
   function runProgram(process: Process) {
     const name = process.request.argv[0]!.split("/").at(-1)!;
-    const works = schedule.between(20, 6_000);
+    const isLong = faults.on && name === "deliver" && schedule.oneIn(6);
+    const works = isLong ? schedule.between(6_000, 35_000) : schedule.between(20, 6_000);
     const fated = fate();
     if (fated < 0.05) return; // hangs until it is ended
     if (fated < 0.1) return void schedule.after(works / 2, "dies", () => end(process));
@@ -97,10 +116,16 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
       if (fence < newest) return end(process, 1, "the fence is old");
       fences.set(KXM_LEASE_RESOURCE!, fence);
     }
-    effects.push({ runId: KXM_RUN_ID!, stepId: KXM_STEP_ID!, attemptId: process.request.attemptId, ...(fence !== undefined && { fence }) });
+    const effect: Effect = { runId: KXM_RUN_ID!, stepId: KXM_STEP_ID!, attemptId: process.request.attemptId, ...(fence !== undefined && { fence }) };
+    effects.push(effect);
     const fated = fate();
     if (fated < 0.1) return;
-    schedule.after(schedule.between(1, 2_000), "delivered", () => (fated < 0.2 ? end(process) : end(process, 0, "delivered")));
+    const finishes = faults.on && schedule.oneIn(6) ? schedule.between(2_000, 30_000) : schedule.between(1, 2_000);
+    schedule.after(finishes, "delivered", () => {
+      if (fated < 0.2) return end(process);
+      if (process.alive && fence !== undefined) effect.overtaken = newestFence(KXM_LEASE_RESOURCE!) > fence;
+      end(process, 0, "delivered");
+    });
   }
 
   const folderOf = (path: string): Folder => {
@@ -139,6 +164,7 @@ export function simulatedMachine(schedule: Schedule, faults: Faults, bugs: Machi
     const programs: Programs = {
       prepareFolder: (path, stdin) => {
         reach.point("prepare");
+        if (reach.isFull()) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
         folderOf(path).stdin = stdin;
       },
       launch: (request) => {

@@ -6,12 +6,15 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../runtime/support.ts";
+import { reached } from "./checks.ts";
 import { type Bugs, openStage, play } from "./play.ts";
 import { chosenSeeds, playAll, SHARES, shareOf } from "./share.ts";
 
 const SAME = process.env["KXM_FAULTS"] === "full" ? 100 : 5;
 /** Seeds in which a deliberate bug must have shown itself. */
 const SEEDS_OF_A_BUG = 120;
+/** Seeds that together come to everything. */
+const SEEDS_OF_REACH = 60;
 const stage = openStage();
 afterAll(() => stage[Symbol.dispose]());
 
@@ -58,6 +61,30 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
     expect(runs).toBeGreaterThan(SAME);
   }, 120_000);
 
+  test("the seeds come to every kind of step, every command from both sides, every fault and every end", async () => {
+    const happened = new Set<string>();
+    const told: string[] = [];
+    for (let seed = 1; seed <= SEEDS_OF_REACH; seed++) {
+      const { lines } = await play(seed, stage.workplaces, {}, (project) => {
+        for (const what of reached(project)) happened.add(what);
+      });
+      told.push(...lines);
+    }
+    const commands = ["start", "approve", "reject", "signal", "cancel", "pause", "resume", "resolve"].flatMap((kind) => [
+      `cli ${kind} applied`,
+      `hub ${kind} applied`,
+    ]);
+    const steps = ["agent", "moa quorum", "moa first-success", "gate", "approval", "wait"].map((kind) => `step ${kind}`);
+    const ends = ["run completed", "run failed", "run cancelled", "effect.blocked_uncertain", "assignment.reattaching", "assignment.retry_pending"];
+    const resolutions = ["mark-completed", "mark-failed", "confirm-absent-and-retry", "cancel"];
+    const expected = [...commands, ...steps, ...ends, ...resolutions, "hub retry applied", "cli retry refused", "cli approve refused"];
+    expect(expected.filter((what) => !happened.has(what))).toEqual([]);
+    const kills = ["before a commit", "after a commit", "between two steps", "by a power cut", "request", "prepare", "before launch", "after launch"];
+    const faults = [...kills.map((why) => `is killed ${why}`), "freezes", "continues", "starts beside", "stop in order", "clock jumps", "cut off"];
+    const others = ["the disk is full", "no room", "the hub is killed", "git worktree failed", "written, and nobody can tell", "once more"];
+    expect([...faults, ...others].filter((what) => !told.some((line) => line.includes(what)))).toEqual([]);
+  }, 120_000);
+
   /** What goes wrong with a deliberate bug in the first seed that shows it. @param from a seed that is known to be near one */
   async function found(bugs: Bugs, from = 1, at = stage.workplaces): Promise<string> {
     for (let turn = 0; turn < SEEDS_OF_A_BUG; turn++) {
@@ -80,6 +107,11 @@ describe.if(ONE === undefined)("R17: Runtimes and a hub in simulated time", () =
     ],
     ["an end that does not end the program", { endsNothing: true }, 7, /still runs/],
     ["a hub that forgets how far its fences were", { forgetsFences: true }, 3, /the fence of branch:main went back/],
+    ["a hub that grants what is held", { grantsTwice: true }, 1, /branch:main was granted under \d+ while \d+ was held/],
+    ["a hub that forgets what became of a command", { forgetsResults: true }, 1, /has heard nothing of its command/],
+    ["a lease that ends before its holder thinks", { shortensLeases: true }, 1, /passed although somebody else had its lease/],
+    ["programs that fail when nothing else does", { alwaysFails: true }, 1, /went wrong although nothing failed any more/],
+    ["a supervisor that overlooks the one that runs", { overlooksOthers: true }, 1, /took the place of one that runs/],
   ])(
     "finds %s",
     async (_, bugs, from, expected) => {

@@ -7,7 +7,7 @@ import { RuntimeRefusal } from "../../src/protocol/runtime-errors.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { applyCommand } from "../../src/runtime/command-effects.ts";
 import type { ProjectCommand } from "../../src/runtime/contract.ts";
-import { makeEngine } from "../../src/runtime/engine/engine.ts";
+import { engineMaker } from "../../src/runtime/engine/engine.ts";
 import type { RuntimeIdPrefix } from "../../src/runtime/ids.ts";
 import { canonicalRoot, prepareStateRoot, privateFolder, projectKey } from "../../src/runtime/paths.ts";
 import type { OpenProject } from "../../src/runtime/projects.ts";
@@ -23,24 +23,36 @@ import type { Schedule } from "./schedule.ts";
 
 const HEARTBEAT_MS = 5_000;
 const STALE_MS = 15_000;
-const SYNC_MS = 10_000;
+/** What people may set, and what only tests may: every process draws its own. */
+const SYNC_MS = [4_000, 10_000, 10_000, 60_000];
+const LEASE_TIMING = [
+  { ttlMs: 60_000, renewMs: 15_000 },
+  { ttlMs: 40_000, renewMs: 10_000 },
+];
 const STOP_MS = 5_000;
 /** One touch in so many is a process's last. */
 const LAST_TOUCH = 250;
+/** Around the start of a program there is most to lose. */
+const LAST_LAUNCH = 80;
 const COMMIT_TROUBLE = 60;
 /** One worktree in so many is where a process falls asleep. */
 const LONG_SLEEP = 40;
+
+/** What of a process's log a person wants to see who reads what happened in a seed. */
+const TOLD = new Set(["engine_failed", "attempt_failed", "command_refused", "store_unavailable"]);
 
 /** Thrown into a process that has just been killed; nobody outlives it to see it. */
 class Killed extends Error {}
 
 /** Deliberate bugs, to see that the checks see them. */
-export type StoreBugs = { dropsOutboxRows?: boolean; forgetsIntents?: boolean; staysOn?: boolean };
+export type StoreBugs = { dropsOutboxRows?: boolean; forgetsIntents?: boolean; staysOn?: boolean; overlooksOthers?: boolean };
 export type SimulatedRuntime = ReturnType<typeof simulatedRuntime>;
 type Process = {
   pid: number;
   state: "running" | "stopped" | "dead";
   held: (() => void)[];
+  /** When it went on the last time after it had been stopped. */
+  woke: number;
   wired?: Wired;
   close: (() => void)[];
   stores: EventStore[];
@@ -88,12 +100,13 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
   const folder = mkdtempSync("/dev/shm/kxm-sim-");
   cpSync(fresh, join(folder, "state"), { recursive: true });
   const paths = prepareStateRoot(join(folder, "state"));
-  const machine = simulatedMachine(schedule, faults, bugs);
+  const machine = simulatedMachine(schedule, faults, hub.newestFence, bugs);
   const runtimeId = idOf(number);
   const processes: Process[] = [];
   let skew = 0;
   let ids = 0;
   let diskUntil = 0;
+  let cutUntil = 0;
   const newId = (prefix: RuntimeIdPrefix) => `${prefix}_${number}${"0".repeat(15)}${String(++ids).padStart(16, "0")}`;
   const current = (): Process | undefined => (processes.at(-1)?.state === "running" ? processes.at(-1) : undefined);
 
@@ -102,7 +115,8 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
     schedule.trace.push(`${schedule.now} ${number} is killed ${why}`);
     process.state = "dead";
     process.held = [];
-    schedule.after(schedule.between(500, 8_000), `${number} starts`, begin);
+    const away = faults.on && schedule.oneIn(8) ? schedule.between(8_000, 45_000) : schedule.between(500, 8_000);
+    schedule.after(away, `${number} starts`, begin);
   }
 
   function freeze(process: Process, ms: number) {
@@ -112,7 +126,8 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
     schedule.after(ms, `${number} continues`, () => {
       if (process.state !== "stopped") return;
       process.state = "running";
-      for (const work of process.held.splice(0)) work();
+      process.woke = schedule.now;
+      process.held.splice(0).forEach((work, index) => schedule.after(index, "late", () => reachOf(process).deliver(work)));
     });
   }
 
@@ -120,7 +135,7 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
     dead: () => process.state === "dead",
     point: (name) => {
       if (process.state === "dead") throw new Killed();
-      if (!faults.on || !schedule.oneIn(LAST_TOUCH)) return;
+      if (!faults.on || !schedule.oneIn(name.endsWith("launch") ? LAST_LAUNCH : LAST_TOUCH)) return;
       kill(process, name);
       throw new Killed();
     },
@@ -131,6 +146,8 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
       if (process.state === "stopped") process.held.push(work);
       else if (process.state === "running") work();
     },
+    isCutOff: () => faults.on && schedule.now < cutUntil,
+    isFull: () => faults.on && schedule.now < diskUntil,
   });
 
   function clockOf(reach: Reach): Clock {
@@ -154,7 +171,7 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
         if (fate === 1) store.commit(rule);
         throw new Killed();
       }
-      if (fate === 2) diskUntil = schedule.now + schedule.between(100, 5_000);
+      if (fate === 2) diskUntil = Math.max(diskUntil, schedule.now + schedule.between(100, 5_000));
       if (faults.on && schedule.now < diskUntil) throw trouble("no room");
       const value = bugs.forgetsIntents ? forgettingIntents(store, rule) : store.commit(rule);
       if (bugs.dropsOutboxRows && fate > 0 && fate < 20) dropRow(options.path);
@@ -165,19 +182,33 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
   }
 
   async function begin(): Promise<void> {
+    if (processes.at(-1)?.state !== "running") start();
+  }
+
+  /** @param silent what the record said when this start looked first, and found the one before it silent */
+  function start(silent?: { generation: number; heartbeatAt: number | null }): void {
     const before = processes.at(-1);
-    if (before?.state === "running") return;
-    const process: Process = { pid: processes.length + 1, state: "running", held: [], close: [], stores: [] };
+    const process: Process = { pid: processes.length + 1, state: "running", held: [], woke: 0, close: [], stores: [] };
     const reach = reachOf(process);
     const clock = clockOf(reach);
-    const isSame = (pid: number) => processes[pid - 1]?.state !== "dead";
+    const isSame = (pid: number) => !bugs.overlooksOthers && processes[pid - 1]?.state !== "dead";
     const registry = openRegistry(paths.registry, { clock, staleMs: STALE_MS, isSame });
-    const generation = take(registry, process.pid);
-    if (generation === undefined) {
+    const later = (ms: number, work: () => unknown) => {
       registry.close();
-      schedule.after(5_000, `${number} tries to start again`, begin);
+      schedule.after(ms, `${number} tries to start again`, work);
+    };
+    if (!silent && registry.liveness() === "silent") {
+      const { generation, heartbeatAt } = registry.supervisor();
+      later(2 * HEARTBEAT_MS, () => start({ generation, heartbeatAt })); // it may only have been asleep
       return;
     }
+    const generation = take(registry, process.pid, silent);
+    if (generation === undefined) {
+      later(5_000, begin);
+      return;
+    }
+    if (before?.state === "running" && schedule.now - before.woke > HEARTBEAT_MS)
+      schedule.troubles.push(`${number}: a second supervisor took the place of one that runs`);
     processes.push(process);
     process.close.push(() => registry.close());
     try {
@@ -192,7 +223,7 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
     const known = knownSecrets();
     const wired = wire({
       version: "1.0.0",
-      makeEngine,
+      makeEngine: engineMaker(schedule.pick(LEASE_TIMING)),
       paths,
       registry,
       generation,
@@ -204,10 +235,9 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
       newId,
       random: schedule.random,
       log: (event, members) => {
-        if (event === "engine_failed" || event === "attempt_failed")
-          schedule.trace.push(`${schedule.now} ${number} ${event} ${members?.reason ?? ""}`);
+        if (TOLD.has(event)) schedule.trace.push(`${schedule.now} ${number} ${event} ${members?.reason ?? ""}`);
       },
-      syncIntervalMs: SYNC_MS,
+      syncIntervalMs: schedule.pick(SYNC_MS),
       fetch: hub.fetchFor(reach),
       openStore: (options) => openStore(process, options),
     });
@@ -257,6 +287,16 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
       const process = current();
       if (process) freeze(process, ms);
     },
+    /** Somebody starts a second one while it runs. */
+    startBeside: () => start(),
+    /** Nothing gets through to the hub and back for so long. */
+    cutOff: (ms: number) => {
+      cutUntil = Math.max(cutUntil, schedule.now + ms);
+    },
+    /** The disk has no room for so long. */
+    fillDisk: (ms: number) => {
+      diskUntil = Math.max(diskUntil, schedule.now + ms);
+    },
     reboot: () => {
       machine.reboot();
       for (const process of processes) if (process.state !== "dead") kill(process, "by a power cut");
@@ -300,10 +340,9 @@ export function simulatedRuntime({ at: { number, root, projectId, fresh }, sched
   };
 
   /** The record, or undefined while another process has it. */
-  function take(registry: Registry, pid: number): number | undefined {
-    const { generation, heartbeatAt } = registry.supervisor();
+  function take(registry: Registry, pid: number, silent?: { generation: number; heartbeatAt: number | null }): number | undefined {
     try {
-      return registry.acquire({ pid, pidStarted: "then", tokenHash: "none", version: "1.0.0" }, { generation, heartbeatAt });
+      return registry.acquire({ pid, pidStarted: "then", tokenHash: "none", version: "1.0.0" }, silent);
     } catch (error) {
       if (error instanceof RuntimeRefusal && error.code === "runtime_supervisor_conflict") return undefined;
       throw error;

@@ -15,17 +15,21 @@ export type HeldLease = {
   expiresAt: string;
   /** Resolves when the hub no longer grants it. */
   lost: Promise<string>;
+  /** Why it counts no more by this machine's clock, although nobody could say so yet: the process slept, say. */
+  overdue: () => string | undefined;
   release: () => Promise<void>;
   /** Stops renewing without giving it back: another supervisor may keep it. */
   leave: () => void;
 };
+export type LeaseWait = { unwanted?: AbortSignal; confirm?: () => void };
 /** Leases of the hub this machine is bound to. */
 export type LeasePort = {
   /**
-   * @param unwanted ends the wait for it
+   * @param wait.unwanted ends the wait for it
+   * @param wait.confirm throws when another supervisor has taken over. Asked before every request: to the hub that one is the same holder
    * @throws Error with a sentence when the lease is not granted
    */
-  acquire: (resource: string, unwanted?: AbortSignal) => Promise<HeldLease>;
+  acquire: (resource: string, wait?: LeaseWait) => Promise<HeldLease>;
   /** @throws Error when it ran out or somebody else had it since */
   keep: (resource: string, fence: number) => Promise<HeldLease>;
 };

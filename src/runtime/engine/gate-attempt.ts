@@ -91,10 +91,12 @@ const giveBack = ({ context, attempt }: Work, lease: HeldLease): Promise<void> =
 async function acquire(work: Work, resource: string): Promise<HeldLease | { failure: Failure } | undefined> {
   const { context, run, stop } = work;
   const unwanted = new AbortController();
-  const granted = context.leases.acquire(fill(resource, run, run.visit!.stepId), unwanted.signal).catch((error) => {
-    const sentence = error instanceof Error ? error.message : "the hub did not grant the lease";
-    return { failure: { class: "lease_unavailable", sentence, retryable: true } };
-  });
+  const granted = context.leases
+    .acquire(fill(resource, run, run.visit!.stepId), { unwanted: unwanted.signal, confirm: work.confirm })
+    .catch((error) => {
+      const sentence = error instanceof Error ? error.message : "the hub did not grant the lease";
+      return { failure: { class: "lease_unavailable", sentence, retryable: true } };
+    });
   const first = await Promise.race([granted, stop.asked]);
   if (typeof first === "object") return first;
   unwanted.abort();
@@ -185,11 +187,14 @@ async function finish(
     lease?.leave();
     return undefined;
   }
-  if (lost !== undefined && held)
+  lost ??= lease?.overdue();
+  if (lost !== undefined && held) {
+    lease!.leave();
     return [
       { type: "lease.lost", payload: { ...identity, lease: held, reason: lost } },
       ...uncertain(work, `the lease ${lease!.resource} was lost while the command ran: ${lost}`),
     ];
+  }
   const events = conclude(work, gateId, gate, end);
   if (!lease || !held) return events;
   await giveBack(work, lease);

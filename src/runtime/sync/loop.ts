@@ -46,8 +46,13 @@ export function createSync(options: SyncOptions) {
   const { signal } = ending;
   const hub = hubConnections(options, signal);
   const push = oneAtATime(signal, async () => {
+    stopTrying?.();
     await Promise.all(projects.open().map((project) => drain(project, hub.of(project.key), signal, log)));
+    const waits = projects.open().map(({ pusher }) => pusher.nextAttemptAt - clock.now());
+    const wait = Math.min(...waits.filter((ms) => ms > 0));
+    if (!signal.aborted && wait < intervalMs) stopTrying = clock.after(wait, () => void push.now());
   });
+  let stopTrying: (() => void) | undefined;
   let stopWaking: (() => void) | undefined;
   let stopTicking: (() => void) | undefined;
 
@@ -91,6 +96,7 @@ export function createSync(options: SyncOptions) {
     /** Ends requests and timers. Rows stay pending. */
     stop: async () => {
       ending.abort();
+      stopTrying?.();
       stopWaking?.();
       stopTicking?.();
       await push.ended();
