@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { define, group } from "./command.ts";
 import { actor, commandId, openProject } from "./local.ts";
 import { visible } from "./output.ts";
+import { withinLimit } from "./run.ts";
 import { elapsed } from "./run-progress.ts";
 
 type SubmitOptions = { workflow?: string; title?: string; key?: string };
@@ -33,7 +34,7 @@ export function addIntake(program: Command): void {
     run: async ({ args: [prompt], options, out, world }) => {
       const { runtime, key } = await openProject(world, { start: true });
       const payload = {
-        prompt: prompt!,
+        prompt: withinLimit(prompt)!,
         ...(options.workflow && { workflowId: options.workflow }),
         ...(options.title && { displayTitle: options.title }),
         ...(options.key && { intakeKey: options.key }),

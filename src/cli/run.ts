@@ -1,6 +1,7 @@
 // `kxm run`: starts a run and shows it live until it ends.
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
+import { PROMPT_MAX } from "../protocol/limits.ts";
 import { DAY_MS } from "../protocol/time.ts";
 import { isTerminal } from "../protocol/workflow-file.ts";
 import { hubInstead } from "./binding.ts";
@@ -36,7 +37,7 @@ export function addRun(program: Command): void {
         .option("--key <text>", "an idempotency key: the same key starts the same run once")
         .option("--timeout <span>", "stop following after this long (exit code 4); the run goes on", duration(1000, 30 * DAY_MS)),
     run: async ({ args: [words], options, out, world }) => {
-      const prompt = await promptOf(words, options.file, world);
+      const prompt = withinLimit(await promptOf(words, options.file, world));
       const project = await openProject(world, { start: true, check: true });
       const runId = await start(project, world, { prompt, workflowId: options.workflow, displayTitle: options.title, intakeKey: options.key });
       const { sync } = await project.runtime.status();
@@ -69,6 +70,15 @@ async function promptOf(words: string | undefined, file: string | undefined, wor
       throw new UsageError(`the file ${file} cannot be read`);
     }
   }
+}
+
+/** A prompt that may be sent. @throws CommandFailed when it is too long */
+export function withinLimit(prompt: string | undefined): string | undefined {
+  if (prompt === undefined || prompt.length <= PROMPT_MAX) return prompt;
+  throw new CommandFailed(
+    `the prompt has ${prompt.length} characters, at most ${PROMPT_MAX} are taken`,
+    "Put the rest into a file of the repository, and name the file in the prompt.",
+  );
 }
 
 /** Submits work and answers the run it became. @throws CommandFailed when the project is paused or the work was refused */

@@ -8,6 +8,8 @@ export const JSON_DEPTH_MAX = 32;
 export const JSON_MEMBERS_MAX = 10_000;
 /** Characters of a message or a reply. */
 export const MESSAGE_CONTENT_MAX = 32_000;
+/** Characters of the prompt that a run is started with. */
+export const PROMPT_MAX = 32_000;
 /** How long a message waits for its reply unless its sender says otherwise. */
 export const MESSAGE_TTL_MS_DEFAULT = 86_400_000;
 export const MESSAGE_TTL_MS_MIN = 1_000;

@@ -33,7 +33,7 @@ export const RUNTIME_ERRORS = {
   approval_content_changed: { status: 409, hint: "Look at what is asked now, and decide again." },
   run_not_found: { status: 404, hint: "`kxm runs list` shows the runs of this project." },
   run_not_accepting: { status: 409, hint: "The run is in a state that does not accept this; `kxm runs show` tells." },
-  command_conflict: { status: 409, hint: "Use a new command id for a different command." },
+  command_conflict: { status: 409, hint: "Use another key or command id for something else." },
   command_refused: { status: 409, hint: "See the reason." },
   harness_missing: { status: 409, hint: "Install the program, or name another harness; `kxm harness list` shows what is here." },
   hub_not_bound: { status: 409, hint: "Bind this machine to a hub with `kxm runtime bind`." },

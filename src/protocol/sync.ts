@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { integer, oneOf, optionalInteger, optionalText, text } from "./fields.ts";
 import { OPAQUE_ID } from "./ids.ts";
-import { COMMAND_WAIT_MS_MAX, REASON_MAX } from "./limits.ts";
+import { COMMAND_WAIT_MS_MAX, PROMPT_MAX, REASON_MAX } from "./limits.ts";
 import { once } from "./once.ts";
 import { IDENTIFIER, RESOLUTION_ACTIONS, TAGGED_SHA256 } from "./sync-event.ts";
 
@@ -108,7 +108,7 @@ const decision = Type.Object({ approvalId: opaqueId, contentHash: hash, reason }
 /** The payload each kind carries. Unknown members are ignored, so a newer hub can say more. */
 export const COMMAND_PAYLOADS = {
   start: Type.Object({
-    prompt: Type.Optional(Type.String({ maxLength: 32_000 })),
+    prompt: Type.Optional(Type.String({ maxLength: PROMPT_MAX })),
     workflowId: Type.Optional(identifier),
     displayTitle: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
     intakeKey: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
@@ -137,10 +137,14 @@ export const COMMAND_PAYLOADS = {
 export type CommandPayload<K extends CommandKind = CommandKind> = Static<(typeof COMMAND_PAYLOADS)[K]>;
 
 const payloadChecks = once(() => Object.fromEntries(COMMAND_KINDS.map((kind) => [kind, TypeCompiler.Compile<TSchema>(COMMAND_PAYLOADS[kind])])));
-/** Which member of a command's payload is wrong (a path without its value), or undefined. Both ends ask this before they act. */
+/** Which member of a command's payload is wrong (a path without its value, and how long it may be), or undefined. Both ends ask this before they act. */
 export function commandPayloadProblem(kind: CommandKind, payload: unknown): string | undefined {
   const check = payloadChecks()[kind]!;
-  return check.Check(payload) ? undefined : check.Errors(payload).First()?.path || "/";
+  if (check.Check(payload)) return undefined;
+  const { path, schema, value } = check.Errors(payload).First() ?? {};
+  const max = schema?.["maxLength"];
+  const tooLong = typeof value === "string" && typeof max === "number" && value.length > max;
+  return `${path || "/"}${tooLong ? ` (at most ${max} characters, it has ${value.length})` : ""}`;
 }
 
 /** A command on the wire. `seq` rises by one per Runtime and hub project; `actor` is who asked, for the record. */

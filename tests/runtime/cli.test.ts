@@ -175,6 +175,21 @@ test("a word that is no status and a harness that nobody has are mistakes, and t
   expect((await kxm("worker", "lst")).code).toBe(2);
 }, 60_000);
 
+test("a prompt that is too long is refused in words, and an intake key names the work it was used for", async () => {
+  writeFileSync(join(folder, "long.txt"), "a".repeat(2_000_000));
+  for (const args of [
+    ["run", "--file", "long.txt"],
+    ["intake", "submit", "b".repeat(32_001)],
+  ])
+    expect(await kxm(...args)).toMatchObject({ code: 1, err: expect.stringMatching(/the prompt has \d+ characters, at most 32000 are taken/) });
+  expect(await kxm("run", "hello", "--title", "t".repeat(201))).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("no valid /displayTitle (at most 200 characters, it has 201)"),
+  });
+  await kxm("intake", "submit", "one", "--key", "k");
+  expect((await kxm("intake", "submit", "two", "--key", "k")).err).toContain("Use another key or command id for something else.");
+}, 60_000);
+
 test("a checkout that was moved says where its runs are kept", async () => {
   const here = (...args: string[]) => kxmIn(join(base, "moving"), ...args);
   sh(base, "git init -q moving");
