@@ -59,11 +59,13 @@ const Join = Closed(
   "How the panel's results become one outcome",
 );
 
+/** Most pieces of one evidence that a step may ask for. */
+export const EVIDENCE_MINIMUM_MAX = 64;
 const Evidence = Closed(
   {
     key: Identifier("The name of the evidence"),
     kind: OneOf(EVIDENCE_KINDS, "What must show it"),
-    minimum: Type.Optional(Whole(1, 64, "How many pieces (default 1)")),
+    minimum: Type.Optional(Whole(1, EVIDENCE_MINIMUM_MAX, "How many pieces (default 1)")),
     reusableAcrossAttempts: Type.Optional(
       Type.Boolean({ description: "Pieces of earlier attempts and steps of this run count, too (default false)" }),
     ),

@@ -271,7 +271,7 @@ function learnOutcome(run: Execution, payload: SyncPayload, local: OutcomeLocal)
     evidenceHash: local.evidenceHash,
   };
   run.results[stepId] = result;
-  run.evidence.push(...result.evidence.map((piece) => ({ ...piece, stepId, stepAttempt: result.stepAttempt })));
+  run.evidence.push(...result.evidence.map(({ text: _, ...piece }) => ({ ...piece, stepId, stepAttempt: result.stepAttempt })));
   const before = run.repeats[stepId];
   const hash = `${result.outcome}:${result.evidenceHash}`;
   if (!takesNoAttempt(result.failure)) run.repeats[stepId] = { hash, times: before?.hash === hash ? before.times + 1 : 1 };

@@ -55,8 +55,8 @@ export type StepResult = {
   failure?: Failure;
   evidenceHash: string;
 };
-/** Evidence with the attempt that produced it. */
-export type BoundEvidence = EvidencePiece & { stepId: string; stepAttempt: number };
+/** Evidence with the attempt that produced it; its text is in that attempt's result. */
+export type BoundEvidence = Omit<EvidencePiece, "text"> & { stepId: string; stepAttempt: number };
 /** What a run that begins at a step has from the one whose work it goes on with. */
 export type Carried = {
   runId: string;

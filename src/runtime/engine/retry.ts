@@ -2,12 +2,13 @@
 // What stands before the step must still have been passed as the project's files are now. Pure, but for reading the earlier run's events.
 import { canonical } from "../../protocol/canonical.ts";
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
+import { EVIDENCE_MINIMUM_MAX } from "../../protocol/workflow-file.ts";
 import { walk } from "../project/graph.ts";
 import type { Plan, PlanStep } from "../project/plan.ts";
 import type { EventStore } from "../store/event-store.ts";
 import { emptyExecution, fromRow, isOver, learn } from "./execution.ts";
 import { load } from "./load.ts";
-import type { Carried, EnteredLocal } from "./local.ts";
+import type { BoundEvidence, Carried, EnteredLocal } from "./local.ts";
 
 type Reads = { store: Pick<EventStore, "read"> };
 
@@ -40,8 +41,14 @@ export function carriedFrom(context: Reads, runId: string, stepId: string): { ca
   if (before === 0) throw new RuntimeRefusal("run_not_accepting", `run ${runId} never came to a step ${stepId}`);
   const run = emptyExecution(runId, plan, planHash);
   for (const row of rows) if (row.sequence < before) learn(run, fromRow(row));
-  const { repositories, results, evidence, pinned } = run;
-  return { carried: { runId, stepId, repositories, results, evidence, pinned }, plan };
+  const { repositories, results, pinned } = run;
+  return { carried: { runId, stepId, repositories, results, evidence: worthCarrying(run.evidence), pinned }, plan };
+}
+
+/** Evidence is only counted, and never beyond what a step may ask for: a run that went round for days carries no more than others. */
+function worthCarrying(evidence: BoundEvidence[]): BoundEvidence[] {
+  const alike = Map.groupBy(evidence, ({ key, kind, producer }) => canonical([key, kind, producer]));
+  return [...alike.values()].flatMap((pieces) => pieces.slice(-EVIDENCE_MINIMUM_MAX));
 }
 
 /**

@@ -266,3 +266,36 @@ test("from the beginning it starts at the commit that is checked out now, and sa
   const created = world.outbox().find(({ runId, eventType }) => runId === run.runId && eventType === "run.created");
   expect(created.payload.suppliedRefs).toEqual([{ id: first, kind: "run" }]);
 });
+
+test("a run that went round a thousand times carries no more into the next one than what a step can ask for", async () => {
+  await using world = await opened();
+  fix(world);
+  const first = await world.start();
+  await world.finished(first);
+  const { store } = world.project;
+  const [created] = world.events(first);
+  const outcome = world.events(first).find(({ eventType, payload }) => eventType === "step.outcome_recorded" && payload.stepId === "check")!;
+  const { local, ...payload } = outcome.payload as any;
+  const evidence = local.evidence.map((one: object) => ({ ...one, text: "x ".repeat(1500) }));
+  const { plan, planHash } = store.read.runs.planOf(first)!;
+  const long = store.commit((tx) => {
+    const { runId, createdAt, ...run } = store.read.runs.find(first)! as any;
+    const made = tx.createRun({ ...run, plan, planHash }, created!.payload.local);
+    for (let round = 1; round <= 1000; round++) {
+      const stepId = round % 2 ? "check" : "review";
+      tx.append(made.runId, { type: "step.entered", payload: { stepId, stepAttempt: round, status: "running" }, local: { visit: round } });
+      tx.append(made.runId, {
+        type: "step.outcome_recorded",
+        payload: { ...payload, stepId, stepAttempt: round },
+        local: { ...local, evidence },
+      });
+    }
+    tx.append(made.runId, { type: "run.status_changed", payload: { status: "failed", previousStatus: "running" } });
+    return made.runId;
+  });
+  const second = await again(world, long, "review");
+  expect((await world.finished(second)).status).toBe("completed");
+  const [began] = world.events(second);
+  expect((began!.payload.local as any).carried.evidence).toHaveLength(64);
+  expect(JSON.stringify(began).length).toBeLessThan(65_536);
+});
