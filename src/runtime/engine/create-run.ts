@@ -7,7 +7,7 @@ import { REDACTION_VERSION, type Redactor } from "../redact/redactor.ts";
 import type { IntakeRow } from "../store/intake.ts";
 import type { EngineContext } from "./context.ts";
 import type { Carried, Pinned } from "./local.ts";
-import { carriedFrom, whyNotFrom } from "./retry.ts";
+import { carriedFrom, stillPinned, whyNotFrom } from "./retry.ts";
 
 /** What a run will be, before anything of it is stored. */
 export type Planned = { bundle: Bundle; plan: Plan; planHash: string; carried?: Carried };
@@ -34,7 +34,8 @@ export function planRun(project: Project, { redactor }: Pick<EngineContext, "red
 /** What a run that begins at a step goes on with. @throws RuntimeRefusal project_invalid when it may not, as the project's files are now */
 function carriedBy(project: Project, plan: Plan, { retryOf, retryStepId }: IntakeRow): Carried | undefined {
   if (!retryOf || !retryStepId) return undefined;
-  const { carried, plan: before } = carriedFrom(project, retryOf, retryStepId);
+  const { carried: then, plan: before } = carriedFrom(project, retryOf, retryStepId);
+  const carried = { ...then, pinned: stillPinned(plan, before, then.pinned) };
   const why = whyNotFrom(plan, before, carried);
   if (why) throw new RuntimeRefusal("project_invalid", `run ${retryOf} cannot be run again from ${retryStepId}: ${why}`);
   return carried;

@@ -69,6 +69,12 @@ export function whyNotFrom(now: Plan, before: Plan, { stepId, results, pinned }:
   return undefined;
 }
 
+/** What was pinned, as far as the plan would still pin the same: by the same step, as the same evidence. */
+export function stillPinned(now: Plan, before: Plan, { planHash, oracle }: Carried["pinned"]): Carried["pinned"] {
+  const same = (name: "planHash" | "reproOracle") => canonical(now[name] ?? null) === canonical(before[name] ?? null);
+  return { ...(planHash !== undefined && same("planHash") && { planHash }), ...(oracle !== undefined && same("reproOracle") && { oracle }) };
+}
+
 /** The gates and approvals without whose passing a run never comes to a step. */
 function checksBefore({ steps }: Plan, stepId: string): PlanStep[] {
   const index = new Map(steps.map(({ id }, at) => [id, at]));

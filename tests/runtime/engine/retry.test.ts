@@ -239,6 +239,19 @@ test("a gate that the run passed once, and that has come before the step only si
   await expect(again(world, runId, "review")).rejects.toThrow("check comes before review, and the run had not passed it");
 });
 
+test("a plan that other evidence pins now is not pinned yet", async () => {
+  const pins = (evidenceKey: string) =>
+    workflow([{ id: "plan", kind: "agent", agent: "planner" }, REVIEW], { planHash: { step: "plan", evidenceKey }, requirePlanHash: ["review"] });
+  await using world = await opened({
+    ".kxm/agents/planner.yaml": script(`cat >/dev/null; echo '{"outcome":"passed","evidence":{"plan":"a","other":"b"}}'`),
+    ".kxm/workflows/main.yaml": pins("plan"),
+  });
+  const runId = await world.start();
+  expect((await world.finished(runId)).status).toBe("failed");
+  world.put(".kxm/workflows/main.yaml", pins("other"));
+  await expect(again(world, runId, "review")).rejects.toThrow("review starts only once a plan is pinned");
+});
+
 test("a run whose commits are gone is refused before anything runs", async () => {
   await using world = await opened();
   const runId = await world.start();
