@@ -2,9 +2,13 @@
 
 /** The word of a list that a mistyped one most likely meant, or undefined when none is near. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
-  const ranked = words.map((candidate) => ({ candidate, distance: editDistance(word, candidate) })).sort((a, b) => a.distance - b.distance);
+  const most = Math.max(1, Math.floor(word.length * 0.4));
+  const ranked = words
+    .filter((candidate) => Math.abs(candidate.length - word.length) <= most) // no other can be near, and a word may be as long as an address
+    .map((candidate) => ({ candidate, distance: editDistance(word, candidate) }))
+    .sort((a, b) => a.distance - b.distance);
   const [best] = ranked;
-  return best && best.distance <= Math.max(1, Math.floor(word.length * 0.4)) ? best.candidate : undefined;
+  return best && best.distance <= most ? best.candidate : undefined;
 }
 
 function editDistance(a: string, b: string): number {
