@@ -4,6 +4,8 @@ import { addUsage, failureFor, type Json, jsonLines, jsonObject, noResult, type 
 
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 const list = (value: unknown): Json[] => (Array.isArray(value) ? value.filter((item) => typeof item === "object" && item !== null) : []);
+/** What a program says it used may be anything; an answer is not lost for it. */
+const object = (value: unknown): Json => (typeof value === "object" && value !== null ? value : {});
 const last = <T>(items: T[]): T | undefined => items[items.length - 1];
 
 const amountOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
@@ -77,18 +79,15 @@ export function readCodex(output: Output): Turn {
 export function readGemini(output: Output): Turn {
   const result = jsonObject(output.stdout) ?? jsonObject(output.stderr);
   if (!result) return { failure: noResult(output), usage: UNKNOWN_USAGE };
-  const models = Object.entries((result["stats"]?.models ?? {}) as Json);
+  const models = Object.entries(object(result["stats"]?.models));
   const turn = {
     sessionId: text(result["session_id"]),
     model: models[0]?.[0],
     usage: addUsage(
-      models.map(([, { tokens = {} }]) =>
-        usage({
-          input: tokens.input ?? without(tokens.prompt, tokens.cached),
-          output: plus(tokens.candidates, tokens.thoughts),
-          cacheRead: tokens.cached,
-        }),
-      ),
+      models.map(([, model]) => {
+        const { input, prompt, cached, candidates, thoughts } = object(object(model)["tokens"]);
+        return usage({ input: input ?? without(prompt, cached), output: plus(candidates, thoughts), cacheRead: cached });
+      }),
     ),
   };
   const error = result["error"];
@@ -101,14 +100,15 @@ export function readGemini(output: Output): Turn {
 export function readOpenCode(output: Output): Turn {
   const lines = jsonLines(output.stdout);
   const error = last(lines.filter(({ type }) => type === "error"))?.["error"];
-  const steps = lines.filter(({ type }) => type === "step_finish").map(({ part }) => part ?? {});
+  const steps = lines.filter(({ type }) => type === "step_finish").map(({ part }) => object(part));
   const turn = {
     sessionId: text(lines.find(({ sessionID }) => sessionID)?.["sessionID"]),
     usage: steps.length
       ? addUsage(
-          steps.map(({ tokens = {}, cost }) =>
-            usage({ input: tokens.input, output: tokens.output, cacheRead: tokens.cache?.read, cacheWrite: tokens.cache?.write, cost }),
-          ),
+          steps.map(({ tokens, cost }) => {
+            const { input, output: said, cache } = object(tokens);
+            return usage({ input, output: said, cacheRead: cache?.read, cacheWrite: cache?.write, cost });
+          }),
         )
       : UNKNOWN_USAGE,
   };
@@ -140,9 +140,10 @@ export function readPi(output: Output): Turn {
     sessionId,
     model: text(final["model"]),
     usage: addUsage(
-      said.map(({ usage: used = {} }) =>
-        usage({ input: used.input, output: used.output, cacheRead: used.cacheRead, cacheWrite: used.cacheWrite, cost: used.cost?.total }),
-      ),
+      said.map((message) => {
+        const { input, output: spoken, cacheRead, cacheWrite, cost } = object(message["usage"]);
+        return usage({ input, output: spoken, cacheRead, cacheWrite, cost: cost?.total });
+      }),
     ),
   };
   if (final["stopReason"] === "error" || final["errorMessage"]) return { ...turn, failure: failureFor(text(final["errorMessage"]) ?? "") };
@@ -156,14 +157,15 @@ export function readCopilot(output: Output): Turn {
   const result = last(lines.filter(({ type }) => type === "result"));
   const errors = lines.filter(({ type }) => type === "session.error" || type === "error");
   const message = last(lines.filter(({ type, data }) => type === "assistant.message" && contentText(data?.content)));
-  const metrics = Object.entries((jsonObject(output.usage ?? "")?.["modelMetrics"] ?? {}) as Json);
+  const metrics = Object.entries(object(jsonObject(output.usage ?? "")?.["modelMetrics"]));
   const turn = {
     sessionId: text(result?.["sessionId"]),
     model: metrics.length === 1 ? metrics[0]![0] : undefined,
     usage: addUsage(
-      metrics.map(([, { usage: used = {} }]) =>
-        usage({ input: used.inputTokens, output: used.outputTokens, cacheRead: used.cacheReadTokens, cacheWrite: used.cacheWriteTokens }),
-      ),
+      metrics.map(([, model]) => {
+        const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = object(object(model)["usage"]);
+        return usage({ input: inputTokens, output: outputTokens, cacheRead: cacheReadTokens, cacheWrite: cacheWriteTokens });
+      }),
     ),
   };
   if (errors.length > 0) return { ...turn, failure: failureFor(text(last(errors)?.["data"]?.message) ?? "") };

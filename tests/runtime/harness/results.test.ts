@@ -162,3 +162,35 @@ test("copilot tells its tokens in a file of their own, and whatever stands there
   for (const hostile of ["", "{", "[]", '{"modelMetrics":5}', '{"modelMetrics":{"x":7,"y":{"usage":"z"}}}', '{"modelMetrics":null}'])
     expect(read("copilot", stdout, { usage: hostile })).toMatchObject({ reply: REPLY, usage: { costKind: "unknown" } });
 });
+
+/** The value with one of its members, at any depth, in the place of which stands something else: one for each member. */
+function* altered(value: unknown, other: unknown): Generator<unknown> {
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    const put = (what: unknown) => (Array.isArray(value) ? value.with(Number(key), what) : { ...value, [key]: what });
+    yield put(other);
+    for (const inner of altered(member, other)) yield put(inner);
+  }
+}
+
+const COPILOT_USAGE = { modelMetrics: { standin: { usage: { inputTokens: 111, outputTokens: 22 } } } };
+test.each([...GOOD, ["copilot file", JSON.stringify(COPILOT_USAGE), {}] as const])(
+  "%s: whatever stands in the place of one member, the output is read; and an answer that stands there is not lost with its usage",
+  (harness, stdout) => {
+    const file = harness === "copilot file";
+    const good = GOOD.find(([one]) => one === "copilot")![1];
+    const lines = stdout.includes("\n{\n") || stdout.startsWith("Loaded") ? [stdout.slice(stdout.indexOf("{"))] : stdout.split("\n");
+    let tried = 0;
+    for (const other of [null, 5, -1, 1e308, "", "x", [], [null], {}, true])
+      for (const [at, line] of lines.entries())
+        for (const one of altered(JSON.parse(line), other)) {
+          const text = lines.with(at, JSON.stringify(one)).join("\n");
+          const turn = file ? read("copilot", good, { usage: text }) : read(harness as "claude", text);
+          expect(turn.reply !== undefined || turn.failure !== undefined, text).toBe(true);
+          if (file) expect(turn.reply, text).toBe(REPLY);
+          for (const count of Object.values(turn.usage)) expect(typeof count === "number" ? count >= 0 : true, text).toBe(true);
+          tried++;
+        }
+    expect(tried).toBeGreaterThan(10);
+  },
+);
