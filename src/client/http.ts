@@ -178,9 +178,11 @@ function troubleOf({ protocol, host, hostname }: URL, cause: unknown): { why: st
       why: `its certificate is not trusted here (${name})`,
       hint: "Name its authority's certificate with NODE_EXTRA_CA_CERTS, or correct the certificate.",
     };
-  if (protocol === "http:" && /^(?:ECONNRESET|ConnectionClosed|UND_ERR_SOCKET)$/.test(name))
-    return { why: "the connection was closed before an answer came", hint: `If TLS is in front of that hub, write https://${host}.` };
-  return { why: "the connection failed" };
+  if (!/^(?:ECONNRESET|ConnectionClosed|UND_ERR_SOCKET)$/.test(name)) return { why: "the connection failed" };
+  // A server that takes the first bytes of TLS for a bad request may close before they were answered, too.
+  const hint =
+    protocol === "http:" ? `If TLS is in front of that hub, write https://${host}.` : `If that hub speaks plain HTTP, write http://${host}.`;
+  return { why: "the connection was closed before an answer came", hint };
 }
 
 function readAnswer(url: string, text: string): unknown {

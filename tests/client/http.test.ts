@@ -92,24 +92,27 @@ describe("what is not an answer", () => {
     await free.stop(true);
     const gone = await failure(ask({ url: `http://127.0.0.1:${port}` }, "GET", "/"));
     expect([gone.name, gone.message]).toEqual(["HubUnreachable", `no hub answers at http://127.0.0.1:${port}: nothing listens there`]);
-    const never = Promise.withResolvers<Response>();
-    answer = () => never.promise;
+    const never = Promise.withResolvers<void>();
+    answer = () => never.promise.then(() => new Response("{}")); // one for each of the two that wait
     expect(await failure(ask(to(), "GET", "/", { timeoutMs: 50 }))).toBeInstanceOf(HubTimeout);
     const stop = new AbortController();
     const waiting = failure(ask(to(), "GET", "/", { signal: stop.signal, timeoutMs: 10_000 }));
     stop.abort();
     expect((await waiting).name).toBe("AbortError");
-    never.resolve(new Response("{}"));
+    never.resolve();
   });
 });
 
 describe("an address that is almost right says what is wrong with it", () => {
   test("https to a hub that speaks plain HTTP", async () => {
-    const plain = server;
-    const said = (await failure(ask({ url: `https://127.0.0.1:${plain.port}` }, "GET", "/"))) as HubUnreachable;
-    expect(said.message).toBe(`no hub answers at https://127.0.0.1:${plain.port}: what listens there does not speak TLS`);
-    expect(said.hint).toContain(`write http://127.0.0.1:${plain.port}`);
-    expect(((await failure(askReady(`https://127.0.0.1:${plain.port}`))) as HubUnreachable).hint).toBe(said.hint);
+    const { port } = server;
+    const url = `https://127.0.0.1:${port}`;
+    // Now and then the server has closed the line before the handshake is known to have failed.
+    for (const call of [() => ask({ url }, "GET", "/"), () => askReady(url)]) {
+      const said = (await failure(call())) as HubUnreachable;
+      expect(said.message).toMatch(/: (what listens there does not speak TLS|the connection was closed before an answer came)$/);
+      expect(said.hint).toContain(`write http://127.0.0.1:${port}`);
+    }
   });
 
   test.each([
@@ -121,7 +124,9 @@ describe("an address that is almost right says what is wrong with it", () => {
       "NODE_EXTRA_CA_CERTS",
     ],
     ["ECONNRESET", "http://hub.example:7331", "the connection was closed before an answer came", "write https://hub.example:7331"],
-    ["ECONNRESET", "https://hub.example", "the connection failed", undefined],
+    ["EPROTO", "https://hub.example", "what listens there does not speak TLS", "write http://hub.example"],
+    ["ECONNRESET", "https://hub.example", "the connection was closed before an answer came", "write http://hub.example"],
+    ["EPIPE", "https://hub.example", "the connection failed", undefined],
   ])("%s at %s", async (code, url, why, hint) => {
     for (const trouble of [{ code }, { cause: { code } }]) {
       const fetch = () => Promise.reject(Object.assign(new TypeError("fetch failed"), trouble));
