@@ -229,12 +229,14 @@ function networkOf(schedule: Schedule, faults: Faults, reach: Reach, { answerTo,
     reach.point("request");
     const sent: Sent = { method: request.method, url: request.url, headers: Object.fromEntries(request.headers), text: await request.text() };
     return new Promise<Response>((resolve, reject) => {
-      request.signal.addEventListener("abort", () => reject(request.signal.reason));
       const fail = (ms: number, error: () => Error) => schedule.after(ms, "no answer", () => reach.deliver(() => reject(error())));
       const back = (ms: number, answer: Answer) =>
         schedule.after(ms, "answer", () => {
           if (reach.isCutOff()) return fail(PATIENCE_MS, late);
-          reach.deliver(() => resolve(new Response(answer.text, { status: answer.status, headers: answer.headers })));
+          reach.deliver(() => {
+            if (request.signal.aborted) return reject(request.signal.reason); // whoever asked has given up meanwhile
+            resolve(new Response(answer.text, { status: answer.status, headers: answer.headers }));
+          });
         });
       if (reach.isCutOff()) return fail(way(), broken);
       const fate = faults.on ? schedule.random() : 1;
