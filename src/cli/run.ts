@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { adviceOn } from "../protocol/failures.ts";
 import { PROMPT_MAX } from "../protocol/limits.ts";
+import { RuntimeRefusal } from "../protocol/runtime-errors.ts";
 import { DAY_MS } from "../protocol/time.ts";
 import { isTerminal } from "../protocol/workflow-file.ts";
 import { hubInstead } from "./binding.ts";
@@ -143,6 +144,11 @@ export async function followRun(
         out.note((hinted = advice));
       }
     }
+  } catch (error) {
+    view.end();
+    if (error instanceof RuntimeRefusal && error.code === "runtime_not_running")
+      out.note(`programs of run ${runId} go on, and the run does with the next Runtime: kxm runs show ${runId} --follow`);
+    throw error;
   } finally {
     clearInterval(ticker);
     view.end();

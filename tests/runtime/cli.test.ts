@@ -230,3 +230,20 @@ test("a run that a gate ended shows what the gate printed last, and tokens stand
   expect(shown.out).toContain("check printed last:\n  expected 3, got 4");
   expect(JSON.parse((await kxm("runs", "show", "--json")).out).used).toMatchObject({ tokens: 0 });
 }, 60_000);
+
+test("a Runtime that dies under a run that is followed says how to go on, and the run goes on", async () => {
+  const put = (path: string, text: string) => writeFileSync(join(folder, path), text);
+  put(
+    ".kxm/agents/gated.yaml",
+    `schema: kxm.agent.v1\npurpose: waits\nharness: command\ncommand: [/bin/sh, -c, 'while [ ! -f "${base}/go" ]; do sleep 0.02; done; echo "{\\"outcome\\":\\"passed\\"}"']\n`,
+  );
+  put(".kxm/workflows/waiting.yaml", "schema: kxm.workflow.v1\nsteps: [{id: hold, kind: agent, agent: gated}]\n");
+  const following = kxm("run", "--workflow", "waiting");
+  const executing = async () => JSON.parse((await kxm("runs", "show", "--json")).out).current?.attempts?.[0]?.status === "executing";
+  while (!(await executing()));
+  process.kill(readEndpoint(join(base, "state")).pid, "SIGKILL");
+  const { code, err } = await following;
+  expect([code, err]).toEqual([3, expect.stringContaining("the run does with the next Runtime: kxm runs show run_")]);
+  put("../go", "");
+  expect(await kxm("runs", "show", "--follow")).toMatchObject({ code: 0, out: expect.stringContaining("run completed") });
+}, 60_000);
