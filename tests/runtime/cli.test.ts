@@ -239,7 +239,10 @@ test("a Runtime that dies under a run that is followed says how to go on, and th
   );
   put(".kxm/workflows/waiting.yaml", "schema: kxm.workflow.v1\nsteps: [{id: hold, kind: agent, agent: gated}]\n");
   const following = kxm("run", "--workflow", "waiting");
-  const executing = async () => JSON.parse((await kxm("runs", "show", "--json")).out).current?.attempts?.[0]?.status === "executing";
+  const executing = async () => {
+    const { code, out } = await kxm("runs", "show", "--json");
+    return code === 0 && JSON.parse(out).current?.attempts?.[0]?.status === "executing";
+  };
   while (!(await executing()));
   process.kill(readEndpoint(join(base, "state")).pid, "SIGKILL");
   const { code, err } = await following;
