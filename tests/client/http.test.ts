@@ -198,5 +198,5 @@ test("an answer without an end is read as far as it may be long, and not further
     expect(pulled).toBeLessThan(25);
   }
   answer = () => Response.json({ text: "ü".repeat(30_000) });
-  expect((await ask(to(), "GET", "/v1/x", { maxBytes: 100_000 })).body.text).toBe("ü".repeat(30_000));
+  expect((await ask(to(), "GET", "/v1/long", { maxBytes: 100_000 })).body.text).toBe("ü".repeat(30_000));
 });
