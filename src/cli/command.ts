@@ -87,6 +87,7 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
     const json = options.json === true;
     const takesAny = command.registeredArguments.some(({ variadic }) => variadic);
     if (spec.isDefault && !takesAny && command.args.length > command.registeredArguments.length) return refuseWord(parent, command.args[0]!);
+    refuseEmpty(command);
     const args = command.processedArgs.flat().filter((arg) => arg !== undefined);
     try {
       session.exitCode = (await run({ args, options, out: createOutput(session.world, json), world: session.world })) ?? 0;
@@ -95,6 +96,16 @@ export function define<O extends Record<string, any> = Record<string, never>>(pa
     }
   });
   return command;
+}
+
+/** An empty value is most often a variable of a script that nobody set: nothing is done as if the option had not been given. @throws UsageError */
+function refuseEmpty(command: Command): void {
+  for (let at: Command | null = command; at; at = at.parent)
+    for (const option of at.options) {
+      const value = at.getOptionValue(option.attributeName());
+      if (at.getOptionValueSource(option.attributeName()) === "cli" && [value].flat().some((one) => typeof one === "string" && one.trim() === ""))
+        throw new UsageError(`${option.long ?? option.flags} was given an empty value`);
+    }
 }
 
 function refuseWord(parent: Command, word: string): never {

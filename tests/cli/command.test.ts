@@ -50,6 +50,21 @@ test.each(COMMANDS.flatMap(({ command, path }) => examples(command).map((example
   },
 );
 
+const mandatory = ({ options }: Command, but: string) =>
+  options.filter((one) => one.mandatory && one.long !== but).flatMap(({ long }) => [long!, "1"]);
+const VALUED = COMMANDS.flatMap(({ command, path }) =>
+  command.options
+    .filter(({ required, optional }) => required || optional)
+    .map(({ long }) => [[...path, ...command.registeredArguments.map(() => "x"), ...mandatory(command, long!)], long!] as const),
+);
+test("an option that is given an empty value, as by a variable that nobody set, is not taken for one that was left out", async () => {
+  expect(VALUED.length).toBeGreaterThan(50);
+  for (const [words, option] of [...VALUED, [["budget", "set", "7"], "--project"] as const]) {
+    const { code, stderr } = await kxm(...words, option, "");
+    expect([code, stderr]).toEqual([EXIT.usage, expect.stringMatching(/was given an empty value|is not a/)]);
+  }
+});
+
 test("a mistyped command, group or option names the one that was meant, with code 2", async () => {
   const said = async (...args: string[]) => {
     const { code, stderr } = await kxm(...args);
