@@ -88,7 +88,10 @@ export function projectRoot(world: World): string {
 
 /** A project that this machine's Runtime has open. */
 export type LocalProject = { runtime: LocalRuntime; key: string; root: string; name: string };
-type Checked = { problems: { file: string; line: number; column: number; code: string; message: string }[]; project?: { id: string; name: string } };
+type Checked = {
+  problems: { file: string; line: number; column: number; code: string; message: string }[];
+  project?: { id: string; name: string; hubProject?: string };
+};
 
 /** Thrown with every problem of the project's files. */
 export const problemsFailed = (problems: Checked["problems"]): CommandFailed =>
@@ -108,6 +111,8 @@ export async function openProject(world: World, options: { start?: boolean; chec
   const { problems, project } = (await runtime.post("/v1/check", { root })) as Checked;
   if (!project || (options.check && problems.length > 0)) throw problemsFailed(problems);
   await bindIfFree(runtime, world);
-  const { projectKey } = await runtime.register({ root, projectId: project.id, name: project.name, hubProject: findTarget(world, {}).project });
-  return { runtime, key: projectKey, root, name: project.name };
+  const { id: projectId, name } = project;
+  const hubProject = findTarget(world, { project: world.env["KXM_PROJECT"]?.trim() || project.hubProject }).project;
+  const { projectKey } = await runtime.register({ root, projectId, name, hubProject });
+  return { runtime, key: projectKey, root, name };
 }

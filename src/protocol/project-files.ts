@@ -44,7 +44,7 @@ export const ProjectFile = Closed(
     schema: Type.Literal("kxm.project.v1"),
     id: Type.String({ pattern: "^prj_[A-Za-z0-9][A-Za-z0-9_-]{5,127}$", description: "The project's lasting id; `kxm init` makes it" }),
     name: Text(128, "What people call the project"),
-    hubProject: Type.Optional(Text(128, "The project's name at the hub; the name above unless given")),
+    hubProject: Type.Optional(Text(128, "The project's name at the hub, unless KXM_PROJECT says another (default the name of its folder)")),
     defaultWorkflow: Identifier("The workflow of `kxm run` without a name"),
     defaultHarness: Harness,
     repositories: Type.Optional(

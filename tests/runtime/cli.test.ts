@@ -2,16 +2,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readEndpoint } from "../../src/client/local-runtime.ts";
+import { findRuntime, readEndpoint } from "../../src/client/local-runtime.ts";
 import { sh } from "./engine/world.ts";
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 let base: string;
 let folder: string;
-const kxmIn = async (cwd: string, ...args: string[]) => {
+const kxmIn = (cwd: string, ...args: string[]) => kxmWith({}, cwd, ...args);
+const kxmWith = async (env: Record<string, string>, cwd: string, ...args: string[]) => {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd,
-    env: { PATH: process.env["PATH"]!, HOME: base, USER: "ana", KXM_STATE_HOME: join(base, "state") },
+    env: { PATH: process.env["PATH"]!, HOME: base, USER: "ana", KXM_STATE_HOME: join(base, "state"), ...env },
     stdout: "pipe",
     stderr: "pipe",
     timeout: 30_000,
@@ -65,6 +66,23 @@ test("--json is one line per event, the last one the end of the run", async () =
   expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, i) => i + 1));
   expect(events.at(-1)).toMatchObject({ eventType: "run.status_changed", payload: { status: "completed" } });
   expect(out).not.toContain('"local":');
+}, 60_000);
+
+test("a checkout reports as its folder is called, or as its project file says; KXM_PROJECT outranks both", async () => {
+  const file = join(folder, ".kxm/project.yaml");
+  const before = readFileSync(file, "utf8");
+  const reportsAs = async (env: Record<string, string> = {}) => {
+    expect((await kxmWith(env, folder, "runs", "list")).code).toBe(0);
+    const { projects } = await (await findRuntime(join(base, "state"))).get("/v1/projects");
+    return projects.find(({ projectRoot }: { projectRoot: string }) => projectRoot === folder).hubProject;
+  };
+  expect((await kxm("runtime", "start")).code).toBe(0);
+  expect(await reportsAs()).toBe("shop");
+  writeFileSync(file, `${before}\nhubProject: storefront\n`);
+  expect(await reportsAs()).toBe("storefront");
+  expect(await reportsAs({ KXM_PROJECT: "other" })).toBe("other");
+  writeFileSync(file, before);
+  expect(await reportsAs()).toBe("shop");
 }, 60_000);
 
 test("the same key starts the same run once", async () => {

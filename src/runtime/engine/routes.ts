@@ -27,7 +27,7 @@ function check(root: unknown) {
   const { bundle, identity, problems } = inspectBundle(root);
   return {
     problems,
-    project: bundle ? { id: bundle.project.id, name: bundle.project.name } : identity,
+    project: identity,
     workflows: bundle ? [...bundle.workflows.keys()] : [],
   };
 }

@@ -30,6 +30,10 @@ export type Bundle = {
   files: Record<string, string>;
 };
 
+/** Which project it is, and what it is called at the hub where its file says so. */
+export type Identity = Pick<ProjectFile, "id" | "name" | "hubProject">;
+const identityOf = ({ id, name, hubProject }: ProjectFile): Identity => ({ id, name, ...(hubProject && { hubProject }) });
+
 type Reader = { root: string; problems: Problem[]; files: Record<string, string> };
 
 const problemAt = (file: string, code: string, message: string): Problem => ({ file, line: 1, column: 1, code, message });
@@ -155,7 +159,7 @@ const values = <T>(checked: Map<string, Checked<T>>): Map<string, T> => new Map(
  * @param root the folder that holds .kxm
  * @returns the bundle and its problems; with problems the bundle is undefined, and `identity` tells which project it is if that can be read
  */
-export function inspectBundle(root: string): { bundle: Bundle | undefined; identity: { id: string; name: string } | undefined; problems: Problem[] } {
+export function inspectBundle(root: string): { bundle: Bundle | undefined; identity: Identity | undefined; problems: Problem[] } {
   const reader: Reader = { root: rootOf(root), problems: [], files: {} };
   const at = (path: string) => `${PROJECT_FOLDER}/${path}`;
   const project = readChecked<ProjectFile>(reader, at("project.yaml"), ProjectFile, true);
@@ -199,7 +203,7 @@ export function inspectBundle(root: string): { bundle: Bundle | undefined; ident
       });
   }
   const problems = sortProblems(reader.problems);
-  const identity = project && { id: project.value.id, name: project.value.name };
+  const identity = project && identityOf(project.value);
   if (!project || problems.length > 0) return { bundle: undefined, identity, problems };
   const bundle: Bundle = {
     root: reader.root,
