@@ -117,9 +117,9 @@ async function remove(seen: WorktreeReport): Promise<void> {
   const report = { ...seen, nested: seen.missing ? [] : await nestedIn(path, []) };
   const why = whyKeep(report);
   if (why) throw new RuntimeRefusal("worktree_unproven", `${path} stays: ${why}`);
-  if (report.missing) await git(checkout, ["worktree", "prune"]);
   // Without --force git itself refuses once more when something is uncommitted. With a submodule it always refuses, also when that is only an empty folder.
-  else await git(checkout, ["worktree", "remove", ...((await hasOnlyEmptySubmodules(path)) ? ["--force"] : []), path]);
+  const force = !report.missing && (await hasOnlyEmptySubmodules(path));
+  await git(checkout, ["worktree", "remove", ...(force ? ["--force"] : []), path]);
   for (let parent = dirname(path); parent === workspace || parent.startsWith(workspace + sep); parent = dirname(parent))
     if (!removeEmpty(parent)) return;
   if (!existsSync(workspace)) rmSync(workspace + READY, { force: true });

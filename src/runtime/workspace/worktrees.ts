@@ -119,11 +119,11 @@ async function makeTree(repository: string, workspace: Workspace, { path, base, 
   // Whoever only reads here may not break it for the others; where somebody writes nothing is taken away.
   if (workspace.access === "read") rmSync(folder, { recursive: true, force: true });
   if (path !== ".") makeFolder(dirname(folder));
-  await git(repository, ["worktree", "prune"]);
   // A branch that is there already keeps what is on it: its folder was removed, not its work.
   const known = branch !== undefined && (await tryGit(repository, ["rev-parse", "--verify", "-q", `refs/heads/${branch}`])).code === 0;
   const place = known ? [folder, branch] : [...(branch ? ["-b", branch] : ["--detach"]), folder, base];
-  await git(repository, ["worktree", "add", "--quiet", "--force", ...place]);
+  // Twice: what a start that was cut short left registered is locked. Nothing is pruned: worktrees of the user that are away just now would be lost.
+  await git(repository, ["worktree", "add", "--quiet", "--force", "--force", ...place]);
 }
 
 function makeFolder(folder: string): void {

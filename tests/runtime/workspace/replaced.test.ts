@@ -124,3 +124,17 @@ test("a repository that a step leaves in its worktree is not asked anything, its
   await restore(root, workspace);
   expect(existsSync(join(base, "sprung"))).toBe(false);
 });
+
+test("a worktree of the user's that is not there just now, as on a drive that was taken out, is theirs when it is back", async () => {
+  sh(root, `git worktree add -q -b usb ${base}/drive/usb && echo draft >${base}/drive/usb/a.txt && mv ${base}/drive ${base}/away`);
+  const workspace = await made("code", [SHOP], "shop");
+  const read = await made("read", [SHOP]);
+  rmSync(read.path, { recursive: true });
+  await materialize(root, read);
+  rmSync(read.path, { recursive: true });
+  for (const report of await listWorktrees(root, join(base, "trees"), [SHOP])) await removeWorktree(root, report);
+  expect([existsSync(workspace.path), existsSync(read.path)]).toEqual([false, false]);
+  expect(await listWorktrees(root, join(base, "trees"), [SHOP])).toEqual([]);
+  sh(base, "mv away drive");
+  expect(sh(`${base}/drive/usb`, "git symbolic-ref HEAD; git status --porcelain")).toBe("refs/heads/usb\n M a.txt");
+});
