@@ -17,7 +17,7 @@ export type Places = {
 /** @param text the definitions as they were given, valid or not */
 export function placesOf(text: string): Places {
   const errors: ParseError[] = [];
-  const root = parseTree(text, errors, STRICT);
+  const root = treeOf(text, errors);
   const lineAt = (offset: number) => text.slice(0, offset).split("\n").length;
   const [first] = errors;
   return {
@@ -33,4 +33,14 @@ export function placesOf(text: string): Places {
       return lineAt(named?.offset ?? 0);
     },
   };
+}
+
+/** Of a text that nests deeper than the parser can follow there is none: then every problem has the first line. */
+function treeOf(text: string, errors: ParseError[]): Node | undefined {
+  try {
+    return parseTree(text, errors, STRICT);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }

@@ -141,3 +141,15 @@ test("broken JSON and other shapes are refused with a place", () => {
   expect(parseDefinitions("[", {}).problems[0]!.path).toBe("$");
   expect(parse({}).problems[0]!.message).toContain("array");
 });
+
+test("a text that nests deeper than anybody can follow is a problem like any other", () => {
+  for (const [text, message] of [
+    ["[".repeat(100_000), "is not valid JSON"],
+    ["[".repeat(100_000) + "]".repeat(100_000), "$[0]"],
+  ] as const) {
+    const { problems, definitions } = parseDefinitions(text, {});
+    expect(definitions.size).toBe(0);
+    expect(`${problems[0]!.path} ${problems[0]!.message}`).toContain(message);
+    expect(problems[0]!.line).toBe(1);
+  }
+});
