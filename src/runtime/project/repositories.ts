@@ -10,8 +10,9 @@ export type Access = "none" | "read" | "write";
 const ORDER: readonly Access[] = ["none", "read", "write"];
 const least = (...all: Access[]): Access => ORDER[Math.min(...all.map((one) => ORDER.indexOf(one)))]!;
 
-/** The project's repositories; one that names none is a single repository called main. */
-export const repositoriesOf = (project: ProjectFile): Repository[] => project.repositories ?? [{ id: "main", path: "." }];
+/** The project's repositories; one that names none is a single repository called main. Folders are often written with a slash at the end. */
+export const repositoriesOf = ({ repositories = [{ id: "main", path: "." }] }: ProjectFile): Repository[] =>
+  repositories.map(({ id, path }) => ({ id, path: path.replace(/\/$/, "") }));
 
 /** A map that is given names all that is more than reading: what it leaves out may be read. */
 const from = (map: Record<string, Access> | undefined, id: string, otherwise: Access): Access =>

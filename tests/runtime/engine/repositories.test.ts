@@ -149,13 +149,25 @@ test("a repository that is not there refuses the work with what to do; nothing r
   await expect(world.start()).rejects.toThrow(/the repository api is not there/);
 });
 
+test("the folder of a repository may be written with a slash at its end", async () => {
+  const repositories = PROJECT.repositories.map((one) => (one.id === "api" ? { ...one, path: "services/api/" } : one));
+  await using world = await openShop({
+    ".kxm/project.yaml": { ...PROJECT, repositories },
+    ".kxm/agents/both.yaml": writer("echo more >>services/api/api.txt"),
+    ".kxm/workflows/main.yaml": workflow([{ id: "code", kind: "agent", agent: "both" }]),
+  });
+  const runId = await world.start();
+  expect((await world.finished(runId)).status).toBe("completed");
+  expect(outcomes(world, runId)).toEqual({ code: [expect.objectContaining({ repositoryId: "api", modified: ["api.txt"] })] });
+});
+
 test("names and folders of repositories are unique, and files name only those that exist", () => {
   const root = join("/dev/shm", `kxm-files-${process.pid}`);
   const put = (path: string, content: object) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), JSON.stringify(content));
   };
-  put(".kxm/project.yaml", { ...PROJECT, repositories: [...PROJECT.repositories, { id: "api", path: "." }] });
+  put(".kxm/project.yaml", { ...PROJECT, repositories: [...PROJECT.repositories, { id: "api", path: "." }, { id: "same", path: "services/api/" }] });
   put(".kxm/agents/a.yaml", { schema: "kxm.agent.v1", purpose: "x", repositories: { web: "read" } });
   put(".kxm/gates.yaml", gates({ g: { argv: ["true", "{{commit.web}}", "{{ branch.api }}"], lease: "branch:{{branch.web}}" } }));
   put(".kxm/workflows/main.yaml", workflow([{ id: "work", kind: "agent", agent: "a", repositories: { web: "write" } }]));
@@ -167,6 +179,7 @@ test("names and folders of repositories are unique, and files name only those th
     ".kxm/gates.yaml repository_unknown project.yaml has no repository called web",
     ".kxm/project.yaml repository_duplicate another repository has the id api",
     ".kxm/project.yaml repository_duplicate another repository has the path .",
+    ".kxm/project.yaml repository_duplicate another repository has the path services/api",
     ".kxm/workflows/main.yaml repository_unknown project.yaml has no repository called web",
   ]);
 });
