@@ -36,8 +36,9 @@ export function pusher({ store, projectId, clock, random }: PusherOptions) {
   const resent = new Set<string>();
   const waitMs = () => Math.max(0, notBefore - elapsed(clock));
   const failed = (error: unknown): PushStep => {
-    failures++;
     const known = describe(error);
+    // A hub that was away for long and now refuses once has not refused for long.
+    failures = known.state === blocked ? failures + 1 : 1;
     lastError = { code: known.code, reason: known.reason };
     blocked = known.state;
     const backoff = known.state === "no_hub" ? BACKOFF_AWAY : BACKOFF_REFUSED;

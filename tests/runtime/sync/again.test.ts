@@ -1,5 +1,7 @@
 // When a push that failed is tried again: at the moment that the status names, however long the interval is. On a clock that moves only when told.
 import { expect, test } from "bun:test";
+import { HubRefusal, HubUnreachable } from "../../../src/client/http.ts";
+import type { RuntimeClient } from "../../../src/client/runtime-client.ts";
 import type { Project } from "../../../src/runtime/contract.ts";
 import type { ProjectEntry, Projects } from "../../../src/runtime/projects.ts";
 import { openRegistry } from "../../../src/runtime/registry.ts";
@@ -57,4 +59,21 @@ test("a push that failed is tried again when its time has come, not only at the 
   await sync.stop();
   events.close();
   registry.close();
+});
+
+test("a hub that was away for long and refuses once is asked again as after one refusal, and the other way round", async () => {
+  const clock = fakeClock();
+  const events = store({ clock });
+  events.commit((tx) => tx.createRun(aRun()));
+  const away = new HubUnreachable("the hub", "nobody answers");
+  const refusal = new HubRefusal(503, "storage_unavailable", "busy", undefined, undefined, {});
+  const push = pusher({ store: events, projectId: PROJECT_ID, clock, random: () => 1 });
+  const waits: number[] = [];
+  for (const error of [away, away, away, away, refusal, refusal, away]) {
+    clock.advance(Math.max(0, push.nextAttemptAt - clock.now()));
+    await push.step({ push: () => Promise.reject(error) } as unknown as RuntimeClient);
+    waits.push(push.nextAttemptAt - clock.now());
+  }
+  expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 10_000, 14_000, 1_000]);
+  events.close();
 });
