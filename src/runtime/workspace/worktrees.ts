@@ -138,8 +138,8 @@ function makeFolder(folder: string): void {
 const repositoriesIn = async (folder: string): Promise<string[]> =>
   (await gitlinksIn(folder)).filter((path) => existsSync(join(folder, path, ".git")));
 
-/** How worktrees are asked for what is not committed: without asking the repositories that lie in them, which may be anybody's. */
-export const STATUS = ["--porcelain", "--ignore-submodules=dirty"];
+/** How worktrees are asked for what is not committed: new files count whatever is set, and the repositories that lie in them, which may be anybody's, are not asked. */
+export const STATUS = ["--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty"];
 
 /** The folders of other repositories of the workspace that lie in this one, below it. */
 const innerOf = ({ trees }: Workspace, outer: Tree): string[] =>
@@ -162,7 +162,7 @@ async function restoreTree(folder: string, { path, base }: Tree, inner: string[]
   const status = await git(folder, ["status", ...STATUS, ...ownOnly(inner)]);
   if (status === "" && (await git(folder, ["rev-parse", "HEAD"])) === base) return [];
   await git(folder, ["checkout", "--quiet", "--force", "--detach", base]);
-  await git(folder, ["clean", "--quiet", "-fd", ...ownOnly(inner)]);
+  await git(folder, ["clean", "--quiet", "-ffd", ...ownOnly(inner)]);
   return status === "" ? [path] : status.split("\n").map((line) => join(path, line.slice(3)));
 }
 

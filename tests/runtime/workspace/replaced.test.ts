@@ -138,3 +138,21 @@ test("a worktree of the user's that is not there just now, as on a drive that wa
   sh(base, "mv away drive");
   expect(sh(`${base}/drive/usb`, "git symbolic-ref HEAD; git status --porcelain")).toBe("refs/heads/usb\n M a.txt");
 });
+
+test("a reading checkout keeps no repository that a step made in it", async () => {
+  const read = await made("read", [SHOP, API]);
+  for (const place of [".", "libs/api", "libs"]) sh(join(read.path, place), "git init -q left && touch left/a && git -C left add a");
+  await restore(root, read);
+  expect(["left", "libs/api/left"].map((path) => existsSync(join(read.path, path)))).toEqual([false, false]);
+  expect(await restore(root, read)).toEqual([]);
+  expect(readFileSync(join(read.path, "libs/api/a.txt"), "utf8")).toBe("api\n");
+});
+
+test("new files count as work, also for who has set git not to show them", async () => {
+  sh(root, "git config status.showUntrackedFiles no");
+  const [work, read] = [await made("code", [SHOP], "shop"), await made("read", [SHOP])];
+  for (const { path } of [work, read]) writeFileSync(join(path, "fresh.txt"), "fresh");
+  expect((await listWorktrees(root, join(base, "trees"), [SHOP])).map(whyKeep)).toEqual(["1 files are not committed", "1 files are not committed"]);
+  expect(await restore(root, read)).toEqual(["fresh.txt"]);
+  expect(existsSync(join(read.path, "fresh.txt"))).toBe(false);
+});
