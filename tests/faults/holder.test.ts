@@ -27,6 +27,7 @@ describe("R11: several hubs on one file", () => {
         expect((await serving[0]!.call({ op: "send", key: `${round}` }))?.seq).toBeGreaterThan(0);
 
         serving[0]!.kill();
+        await serving[0]!.exited; // until then it may hold its lock
         const killed = performance.now();
         const next = await startStore({ path });
         expect(performance.now() - killed).toBeLessThan(2_000 * lateness());

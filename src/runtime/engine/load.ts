@@ -1,18 +1,26 @@
 // Reads a run's knowledge from its stored events.
 import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { PLAN_SCHEMA, type Plan } from "../project/plan.ts";
+import type { EventRow } from "../store/events.ts";
 import type { EngineContext } from "./context.ts";
 import { type Execution, emptyExecution, fromRow, learn } from "./execution.ts";
 
 const PAGE = 1000;
 
-/** Learns what the store has of a run beyond what is known. */
-export function catchUp({ store }: Pick<EngineContext, "store">, run: Execution): Execution {
-  for (;;) {
-    const page = store.read.events.after(run.runId, run.lastSequence, PAGE);
-    for (const row of page) learn(run, fromRow(row));
-    if (page.length < PAGE) return run;
+/** A run's stored events with a higher sequence than `after`, read a page at a time. */
+export function* eventsAfter({ store }: Pick<EngineContext, "store">, runId: string, after: number): Generator<EventRow> {
+  for (let last = after; ; ) {
+    const page = store.read.events.after(runId, last, PAGE);
+    yield* page;
+    if (page.length < PAGE) return;
+    last = page.at(-1)!.sequence;
   }
+}
+
+/** Learns what the store has of a run beyond what is known. */
+export function catchUp(context: Pick<EngineContext, "store">, run: Execution): Execution {
+  for (const row of eventsAfter(context, run.runId, run.lastSequence)) learn(run, fromRow(row));
+  return run;
 }
 
 /** Folds a run from its stored events. @throws RuntimeRefusal run_not_found, store_too_new */

@@ -5,12 +5,12 @@ import { RuntimeRefusal } from "../../protocol/runtime-errors.ts";
 import { EVIDENCE_MINIMUM_MAX } from "../../protocol/workflow-file.ts";
 import { walk } from "../project/graph.ts";
 import type { Plan, PlanStep } from "../project/plan.ts";
-import type { EventStore } from "../store/event-store.ts";
+import type { EngineContext } from "./context.ts";
 import { emptyExecution, fromRow, isOver, learn } from "./execution.ts";
-import { load } from "./load.ts";
+import { eventsAfter, load } from "./load.ts";
 import type { BoundEvidence, Carried, EnteredLocal } from "./local.ts";
 
-type Reads = { store: Pick<EventStore, "read"> };
+type Reads = Pick<EngineContext, "store">;
 
 /**
  * Checks that a run may be run again.
@@ -18,7 +18,7 @@ type Reads = { store: Pick<EventStore, "read"> };
  * @throws RuntimeRefusal run_not_found; run_not_accepting when it has not ended, or never came to the step
  */
 export function requireRetryable(context: Reads, runId: string, stepId: string | undefined): void {
-  const run = load(context as never, runId);
+  const run = load(context, runId);
   if (!isOver(run)) throw new RuntimeRefusal("run_not_accepting", `run ${runId} is ${run.status}: only a run that has ended can be run again`);
   if (stepId === undefined || run.counts[stepId]) return;
   const entered = run.plan.steps.filter(({ id }) => run.counts[id]).map(({ id }) => id);
@@ -28,11 +28,10 @@ export function requireRetryable(context: Reads, runId: string, stepId: string |
 
 /** What a run had when it last came to a step: folded from its events up to there. @throws RuntimeRefusal run_not_accepting when it never did */
 export function carriedFrom(context: Reads, runId: string, stepId: string): { carried: Carried; plan: Plan } {
-  const { plan, planHash } = load(context as never, runId);
+  const { plan, planHash } = load(context, runId);
   let visit = 0;
   let before = 0;
-  const rows = context.store.read.events.after(runId, 0, Number.MAX_SAFE_INTEGER);
-  for (const { eventType, payload, sequence } of rows) {
+  for (const { eventType, payload, sequence } of eventsAfter(context, runId, 0)) {
     if (eventType !== "step.entered" || payload.stepId !== stepId) continue;
     const entered = payload.local as unknown as EnteredLocal;
     if (entered.visit !== visit) before = sequence; // further attempts of the same visit are no new beginning
@@ -40,7 +39,10 @@ export function carriedFrom(context: Reads, runId: string, stepId: string): { ca
   }
   if (before === 0) throw new RuntimeRefusal("run_not_accepting", `run ${runId} never came to a step ${stepId}`);
   const run = emptyExecution(runId, plan, planHash);
-  for (const row of rows) if (row.sequence < before) learn(run, fromRow(row));
+  for (const row of eventsAfter(context, runId, 0)) {
+    if (row.sequence === before) break;
+    learn(run, fromRow(row));
+  }
   const { repositories, results, pinned } = run;
   return { carried: { runId, stepId, repositories, results, evidence: worthCarrying(run.evidence), pinned }, plan };
 }
