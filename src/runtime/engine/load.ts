@@ -23,11 +23,17 @@ export function catchUp(context: Pick<EngineContext, "store">, run: Execution): 
   return run;
 }
 
-/** Folds a run from its stored events. @throws RuntimeRefusal run_not_found, store_too_new */
-export function load(context: Pick<EngineContext, "store">, runId: string): Execution {
-  const pinned = context.store.read.runs.planOf(runId);
+/** The plan that a run is pinned to. @throws RuntimeRefusal run_not_found, store_too_new */
+export function planOf({ store }: Pick<EngineContext, "store">, runId: string): { plan: Plan; planHash: string } {
+  const pinned = store.read.runs.planOf(runId);
   if (!pinned) throw new RuntimeRefusal("run_not_found", `there is no run ${runId} in this project`);
   const plan = pinned.plan as Plan;
   if (plan.schema !== PLAN_SCHEMA) throw new RuntimeRefusal("store_too_new", `run ${runId} has a plan of another version (${String(plan.schema)})`);
-  return catchUp(context, emptyExecution(runId, plan, pinned.planHash));
+  return { plan, planHash: pinned.planHash };
+}
+
+/** Folds a run from its stored events. @throws RuntimeRefusal run_not_found, store_too_new */
+export function load(context: Pick<EngineContext, "store">, runId: string): Execution {
+  const { plan, planHash } = planOf(context, runId);
+  return catchUp(context, emptyExecution(runId, plan, planHash));
 }

@@ -7,7 +7,7 @@ import { walk } from "../project/graph.ts";
 import type { Plan, PlanStep } from "../project/plan.ts";
 import type { EngineContext } from "./context.ts";
 import { emptyExecution, fromRow, isOver, learn } from "./execution.ts";
-import { eventsAfter, load } from "./load.ts";
+import { eventsAfter, load, planOf } from "./load.ts";
 import type { BoundEvidence, Carried, EnteredLocal } from "./local.ts";
 
 type Reads = Pick<EngineContext, "store">;
@@ -28,7 +28,7 @@ export function requireRetryable(context: Reads, runId: string, stepId: string |
 
 /** What a run had when it last came to a step: folded from its events up to there. @throws RuntimeRefusal run_not_accepting when it never did */
 export function carriedFrom(context: Reads, runId: string, stepId: string): { carried: Carried; plan: Plan } {
-  const { plan, planHash } = load(context, runId);
+  const { plan, planHash } = planOf(context, runId);
   let visit = 0;
   let before = 0;
   for (const { eventType, payload, sequence } of eventsAfter(context, runId, 0)) {
